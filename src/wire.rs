@@ -31,10 +31,10 @@ use callboard_agents::{AgentRegistry, Policy};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
 #[cfg(feature = "conformance")]
 use callboard_conformance as conformance;
-use callboard_engine::{Annotations, Clock, Engine, Envelopes, SystemClock};
+use callboard_engine::{Annotations, Clock, Engine, Envelopes, RetryPace, SystemClock};
 use callboard_protocol::KeyId;
 use callboard_server::{
-    App, Downloads, HostNames, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig,
+    App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, NotReady, Readiness, ServerConfig,
     StaticKey, TestKeys,
 };
 use callboard_store::{OpenError, SqliteStore};
@@ -69,6 +69,10 @@ pub(crate) struct Settings {
     pub(crate) packs: Vec<PathBuf>,
     pub(crate) api_keys: Vec<StaticKey>,
     pub(crate) test_seams: bool,
+    /// Which majors of the protocol are served.
+    pub(crate) majors: Majors,
+    /// How attempts at durable webhooks follow each other.
+    pub(crate) webhook_pace: RetryPace,
     /// The environment's word on models, their keys and traces.
     pub(crate) variable: fn(&str) -> Option<String>,
     /// How far requests of the host itself may go.
@@ -88,6 +92,8 @@ impl Default for Settings {
             packs: Vec::new(),
             api_keys: Vec::new(),
             test_seams: false,
+            majors: Majors::Both,
+            webhook_pace: RetryPace::default(),
             variable: environment,
             reach: Reach::Public,
             lease: Duration::from_secs(30),
@@ -175,6 +181,7 @@ impl Host {
             config: ServerConfig {
                 host_id: format!("callboard-{}", store.name()),
                 hosts: HostNames::of(address.ip(), &settings.hosts),
+                majors: settings.majors,
                 ..server
             },
             agents,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Args;
 
 use callboard_backends::Reach;
-use callboard_server::{SCOPES, StaticKey, StaticKeyError, is_host_name};
+use callboard_engine::RetryPace;
+use callboard_server::{Majors, SCOPES, StaticKey, StaticKeyError, is_host_name};
 
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
@@ -69,6 +70,13 @@ pub(crate) struct ServeArgs {
     /// Mount the nodes and endpoints of the conformance suite, and treat every key as a test key
     #[arg(long, env = "CALLBOARD_TEST_SEAMS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     test_seams: bool,
+    /// Serve the second major of the protocol alone: /v1 ends, and 2.0 becomes the preferred version
+    #[arg(long, env = "CALLBOARD_WITHOUT_V1", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
+    without_v1: bool,
+    /// First wait before a durable webhook is tried again, in milliseconds; the later waits and the rests of a receiver
+    /// that keeps failing grow and shrink with it
+    #[arg(long, value_name = "MS", env = "CALLBOARD_WEBHOOK_RETRY_MS", hide_env_values = true, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    webhook_retry_ms: u64,
     /// Let webhooks, tools and registries of packs reach loopback and private addresses, also without TLS
     #[arg(long, env = "CALLBOARD_ALLOW_PRIVATE_EGRESS", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new())]
     allow_private_egress: bool,
@@ -166,6 +174,8 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
         packs: settle_paths(args.packs, "CALLBOARD_PACKS"),
         api_keys: settle_keys(&args.api_keys)?,
         test_seams: args.test_seams,
+        majors: if args.without_v1 { Majors::Second } else { Majors::Both },
+        webhook_pace: RetryPace::of_first_wait(Duration::from_millis(args.webhook_retry_ms)),
         variable: environment,
         reach: if args.allow_private_egress { Reach::Anywhere } else { Reach::Public },
         lease: Duration::from_millis(args.lease),
@@ -208,7 +218,10 @@ fn parse_key(place: &str, text: &str) -> Result<StaticKey, CommandError> {
             StaticKeyError::UnknownScope(_) => {
                 wrong.hint(format!("known scopes: {}", SCOPES.join(", ")))
             }
-            StaticKeyError::Empty | StaticKeyError::NotSendable | StaticKeyError::EmptyRealm => {
+            StaticKeyError::Empty
+            | StaticKeyError::NotSendable
+            | StaticKeyError::EmptyRealm
+            | StaticKeyError::Unwritable(_) => {
                 wrong.hint("write it as KEY[=TENANT[/WORKSPACE][+SCOPE…]]")
             }
         }

@@ -44,7 +44,12 @@ impl Standing {
             .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
         let keep = settings.config.retention.runs;
         let signer = Arc::new(Links::new(store.clone()));
-        let deliveries = DeliveryLoop::new(engine.clone(), store.clone(), egress.clone(), signer);
+        let deliveries = DeliveryLoop::paced(
+            engine.clone(),
+            store.clone(),
+            (egress.clone(), signer),
+            settings.webhook_pace,
+        );
         // No other process can hold the folder: the holders of deliveries are gone.
         deliveries
             .void_leases()

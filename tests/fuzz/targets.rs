@@ -194,5 +194,6 @@ fn birth(plan: &Plan, limits: callboard_core::RunLimits, inputs: Object) -> Birt
         principal_scope: None,
         memory: MemoryBirth::default(),
         files: Vec::new(),
+        stamp: None,
     }
 }

@@ -66,6 +66,7 @@ async fn start_traced(engine: &Engine, trace: Option<TraceContext>) -> String {
         exclusive: false,
         trace,
         acting: None,
+        dialect: callboard_protocol::Dialect::V1,
     };
     engine.create(order, None).await.expect("a run").run.to_string()
 }

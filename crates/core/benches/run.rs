@@ -67,6 +67,7 @@ fn birth() -> Arc<Birth> {
         charged_to: None,
         principal_scope: None,
         files: Vec::new(),
+        stamp: None,
         delivery: None,
         from_outside: false,
         trace: None,

@@ -12,6 +12,7 @@ use callboard_protocol::{
 use crate::budget::RunBudget;
 use crate::confidence::Confidence;
 use crate::run::RefusalDivergence;
+use crate::stamp::Stamp;
 use crate::trace::TraceContext;
 
 /// Written once, in the transaction that creates the run, and never changed.
@@ -89,6 +90,9 @@ pub struct Birth {
     /// before there were any sees none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileVersion>,
+    /// Absent on a run from before there was a second major.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<Stamp>,
 }
 
 /// The memory that a run begins with: nothing that others write later is in it.

@@ -27,6 +27,7 @@ mod run;
 mod schedule;
 mod schema;
 mod secrets;
+mod stamp;
 pub mod stream;
 mod talk;
 mod trace;
@@ -71,6 +72,7 @@ pub use run::{
 pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;
 pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, respell_marks};
+pub use stamp::{Born, ShownSubject, Stamp, SubjectBasis};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };

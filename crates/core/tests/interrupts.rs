@@ -55,6 +55,7 @@ fn run_of(nodes: Value, edges: Value, settings: Value) -> Run {
         attribution: None,
         principal_scope: None,
         files: Vec::new(),
+        stamp: None,
         delivery: None,
         from_outside: false,
         budget: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callboard_core::{
     Birth, ChildOrder, ChildUpdate, Command, Inadmissible, LiveChild, MemoryBirth, MemoryScope,
-    Parent, Refusal, Run, RunBudget, TraceContext, UNPROCESSABLE, status_for_parent,
+    Parent, Refusal, Run, RunBudget, Stamp, TraceContext, UNPROCESSABLE, status_for_parent,
 };
 use callboard_protocol::{ENGINE_VERSION, Failure, FileVersion, NodeId, RunId, RunStatus};
 
@@ -88,6 +88,7 @@ impl Engine {
         let own = attribution.as_ref().map(|attribution| attribution.roster_id.clone());
         let at = self.inner.clock.now();
         let birth = Birth {
+            stamp: Some(Stamp::below(above)),
             // The parent's accounts pay for the child, unless a member of its own works there.
             charged_to: own.or_else(|| above.charged_to.clone()),
             attribution,

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use callboard_core::{
-    Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution, RetryRefusal,
-    Run, unfolded_snapshot,
+    Born, Command, HostLimits, Inadmissible, InterruptView, Parent, Refusal, Resolution,
+    RetryRefusal, Run, unfolded_snapshot,
 };
 use callboard_protocol::{
     DrainPolicy, ENGINE_VERSION, HostId, NodeId, Principal, RunId, RunSnapshot, RunStatus,
@@ -218,6 +218,8 @@ pub struct Seen {
     pub status: RunStatus,
     /// The masked snapshot, serialised.
     pub json: String,
+    pub born: Born,
+    pub engine_version: u32,
 }
 
 impl Inner {
@@ -416,15 +418,18 @@ impl Engine {
             });
         }
         if let Some(json) = found.snapshot {
-            return Ok(Some(Seen { version: found.head.version, status: found.head.status, json }));
+            let (version, status) = (found.head.version, found.head.status);
+            let (born, engine_version) = (found.born, found.engine_version);
+            return Ok(Some(Seen { version, status, json, born, engine_version }));
         }
+        let (born, engine_version) = (found.born, found.engine_version);
         let seen = |version, status, shown: &RunSnapshot| {
             let unreadable = |error: serde_json::Error| StoreError::Unreadable {
                 what: format!("the snapshot of {run}"),
                 why: error.to_string(),
             };
             let json = serde_json::to_string(shown).map_err(unreadable)?;
-            Ok(Some(Seen { version, status, json }))
+            Ok(Some(Seen { version, status, json, born, engine_version }))
         };
         match self.folded_snapshot(scope, run).await {
             Ok((version, status, shown)) => seen(version, status, &shown),

@@ -6,10 +6,12 @@ mod retry;
 use std::sync::Arc;
 
 use callboard_core::{
-    Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget,
+    Birth, Entry, Fork, MemoryView, ModelTurn, Plan, RefusalDivergence, Run, RunBudget, Stamp,
     model_turns, redact_text,
 };
-use callboard_protocol::{ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp};
+use callboard_protocol::{
+    Dialect, ENGINE_VERSION, ForkMode, NodeId, Object, Owner, RunId, Timestamp,
+};
 
 use crate::activity::Past;
 use crate::decisions::Lane;
@@ -32,6 +34,8 @@ pub struct ForkOrder {
     pub key_mode: KeyMode,
     /// What a branch changes.
     pub overlay: Overlay,
+    /// Through which major of the protocol it was asked for.
+    pub dialect: Dialect,
 }
 
 /// Options of a branch that differ from its source's. A replay changes nothing.
@@ -252,6 +256,7 @@ impl ForkOrder {
     fn birth(self, source: &Birth, until: u64) -> Birth {
         let workspace = self.owner.workspace.or_else(|| source.owner.workspace.clone());
         Birth {
+            stamp: Some(Stamp::of_fork(source, self.dialect)),
             owner: Owner { workspace, ..self.owner },
             test: self.key_mode == KeyMode::Test,
             tags: self.overlay.tags.map_or_else(

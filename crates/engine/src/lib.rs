@@ -150,8 +150,8 @@ pub use wait::{AskedQuestion, NewestEvent, Rest, Wait, WaitReason, WaitedChild};
 pub use watcher::Watcher;
 pub use webhooks::{
     Callback, Care, Circuit, DeadLetter, Delivery, DeliveryLoop, EventFilter, Fate, Letters,
-    MOST_LETTERS, Others, PendingDelivery, Plan, Planned, Registration, RegistrationError, Resent,
-    Secret, Settlement, SignCallbacks, TakeRequest, Taken, UnknownPattern, Unplanned, Webhook,
-    Webhooks,
+    MOST_LETTERS, Others, PendingDelivery, Plan, Planned, ProjectError, Registration,
+    RegistrationError, Resent, RetryPace, Secret, Settlement, SignCallbacks, TakeRequest, Taken,
+    TranslatedEvent, UnknownPattern, Unplanned, Webhook, Webhooks,
 };
 pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

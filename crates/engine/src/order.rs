@@ -1,7 +1,7 @@
 //! An order for a run, and the birth record that it becomes.
 
-use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, TraceContext, redact_text};
-use callboard_protocol::{ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
+use callboard_core::{Birth, MemoryBirth, RunBudget, RunLimits, Stamp, TraceContext, redact_text};
+use callboard_protocol::{Dialect, ENGINE_VERSION, Object, Owner, RunId, Timestamp, WorkflowId};
 
 use crate::directory::AgentBindings;
 use crate::fire::Acting;
@@ -27,6 +27,8 @@ pub struct Order {
     pub trace: Option<TraceContext>,
     /// The standing member that a fire is for. Where it is none, a member that the target or a node names is it.
     pub acting: Option<Acting>,
+    /// Through which major of the protocol it was ordered.
+    pub dialect: Dialect,
 }
 
 /// What a run is of.
@@ -58,6 +60,7 @@ impl Order {
             exclusive: false,
             trace: None,
             acting: None,
+            dialect: Dialect::V1,
         }
     }
 
@@ -77,6 +80,7 @@ impl Order {
         };
         let attribution = cast.acting.map(|acting| acting.attribution(&workflow_id));
         Birth {
+            stamp: Some(Stamp::of_owner(&self.owner, self.dialect)),
             charged_to: attribution.as_ref().map(|attribution| attribution.roster_id.clone()),
             attribution,
             budget,

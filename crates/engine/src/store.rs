@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use callboard_core::{Birth, Cause, Entry, Head, InterruptView};
+use callboard_core::{Birth, Born, Cause, Entry, Head, InterruptView};
 use callboard_protocol::{
     HostId, MemoryId, NodeId, RosterId, RunId, RunMetrics, RunStatus, Tenant, Timestamp, WorkflowId,
 };
@@ -319,6 +319,7 @@ pub struct Opened {
 pub struct Found {
     pub head: Head,
     pub engine_version: u32,
+    pub born: Born,
     /// The stored fold, if it has seen every event.
     pub snapshot: Option<String>,
 }

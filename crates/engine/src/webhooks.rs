@@ -19,12 +19,13 @@ mod take;
 mod webhook;
 
 pub(crate) use callback::callbacks;
-pub use callback::{Callback, SignCallbacks};
+pub use callback::{Callback, ProjectError, SignCallbacks, TranslatedEvent};
 pub use circuit::Circuit;
 pub use delivery::{
     DeadLetter, Delivery, Fate, Others, Plan, Planned, Settlement, TakeRequest, Taken, Unplanned,
 };
 pub use delivery_loop::{DeliveryLoop, Registration, RegistrationError};
+pub use fate::RetryPace;
 pub use filter::{EventFilter, UnknownPattern};
 pub use letters::{Letters, MOST_LETTERS, PendingDelivery, Resent};
 pub use records::Webhooks;

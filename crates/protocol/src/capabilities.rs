@@ -26,6 +26,7 @@ pub use tools::*;
 pub struct Capabilities {
     pub protocol_version: String,
     pub protocol_versions: Vec<String>,
+    pub preferred_version: String,
     pub implementation: Implementation,
     pub engine_version: u32,
     pub event_log_schema_version: u32,

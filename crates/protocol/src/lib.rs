@@ -7,6 +7,7 @@ mod annotation;
 mod capabilities;
 mod closed;
 mod deployment;
+mod dialect;
 mod envelope;
 mod event;
 mod event_types;
@@ -61,6 +62,7 @@ pub use deployment::{
     DeploymentRolledBack, DeploymentState, DeploymentStateChanged, DeploymentTransition,
     Transition,
 };
+pub use dialect::Dialect;
 pub use envelope::ErrorEnvelope;
 pub use event::{
     AgentDecided, AgentHandoff, AgentInvocationCompleted, AgentInvocationStarted,
@@ -149,9 +151,14 @@ pub type Object = serde_json::Map<String, serde_json::Value>;
 pub const PROTOCOL_VERSION: &str = "1.1";
 /// Every version of it that clients and packs of this build may be made for.
 pub const PROTOCOL_VERSIONS: [&str; 2] = ["1.0", PROTOCOL_VERSION];
+/// The version of the second major that this build speaks beside it.
+pub const SECOND_VERSION: &str = "2.0";
 /// The engine version that this build stamps on runs and events.
 pub const ENGINE_VERSION: u32 = 1;
 /// The event log's own schema version, as OpenWOP v1 counts it.
 pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
+/// The same as the second major counts it: of every run that is born from now on, and of those from before.
+pub const ERA: u32 = 3;
+pub const LEGACY_ERA: u32 = EVENT_LOG_SCHEMA_VERSION;
 /// The version of a single event's payload contract.
 pub const EVENT_SCHEMA_VERSION: u32 = 1;

@@ -14,11 +14,12 @@ use callboard_engine::{
     Store, TriggerIngest,
 };
 use callboard_protocol::{
-    AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction,
+    AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction, Dialect,
     HttpClientCapability, Implementation, InstallScope, InvocationSource, KeyId, LiveRuntime,
     ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
     RosterCapability, Timestamp, ToolHooksCapability, ToolSource, TriggerSource,
 };
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::discovery::{Discovery, capabilities};
@@ -33,6 +34,7 @@ use crate::rate::{Limited, RateLimit};
 use crate::seams::Seams;
 use crate::token::Links;
 use crate::turns::Turns;
+use crate::v2::version::Majors;
 
 /// Everything that the routes need from outside.
 #[derive(Debug, Clone)]
@@ -145,6 +147,8 @@ pub struct ServerConfig {
     pub tool_hooks: Option<ToolHooksCapability>,
     /// What discovery says of budgets; none where no model is asked.
     pub budget: Option<BudgetCapability>,
+    /// Which majors of the protocol are served.
+    pub majors: Majors,
     /// How long runs are kept after their end; none for ever.
     pub runs_kept_days: Option<u32>,
 }
@@ -226,6 +230,7 @@ impl Default for ServerConfig {
             deployments: DeploymentPolicy::default(),
             tool_hooks: None,
             budget: None,
+            majors: Majors::default(),
             runs_kept_days: None,
         }
     }
@@ -289,6 +294,9 @@ pub struct Host {
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
     pub(crate) openapi: Bytes,
+    pub(crate) second_openapi: Bytes,
+    /// The digest of the program, once somebody has asked for it.
+    pub(crate) build: OnceCell<String>,
     pub(crate) started_at: Timestamp,
 }
 
@@ -304,7 +312,9 @@ impl Host {
             snapshots: Snapshots::default(),
             turns: Turns::default(),
             discovery: Discovery::default(),
-            openapi: crate::openapi::document(&app.config.version),
+            openapi: crate::openapi::document(&app.config.version, Dialect::V1),
+            second_openapi: crate::openapi::document(&app.config.version, Dialect::V2),
+            build: OnceCell::new(),
             started_at: app.engine.clock().now(),
             app,
         }

@@ -10,10 +10,10 @@ use callboard_agents::{MODEL_CAPABILITIES, UNIVERSAL_KINDS};
 use callboard_engine::{MAX_FILE_BYTES, MAX_FILES, MAX_RUNTIME, MIN_INTERVAL};
 use callboard_protocol::{
     ApproverRouting, Capabilities, Compliance, ConformanceCapability, DeadLetterCapability,
-    DiscoveryCapability, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION, EngineVersionRange,
-    EnvelopesCapability, Feedback, ForkMode, HeartbeatCapability, IdempotencyCapability,
-    InterruptCapability, ModelCapabilities, MultiAgentCapability, Object, OrchestratorCapability,
-    PROTOCOL_VERSION, PROTOCOL_VERSIONS, PauseResume, ReplayCapability, RestTransport,
+    Dialect, DiscoveryCapability, DrainPolicy, ENGINE_VERSION, EVENT_LOG_SCHEMA_VERSION,
+    EngineVersionRange, EnvelopesCapability, Feedback, ForkMode, HeartbeatCapability,
+    IdempotencyCapability, InterruptCapability, ModelCapabilities, MultiAgentCapability, Object,
+    OrchestratorCapability, PROTOCOL_VERSION, PauseResume, ReplayCapability, RestTransport,
     RunsCapability, ScopedDiscovery, SecretsCapability, SubWorkflowCapability, Supported, Testing,
     ToolCatalogCapability, UsageCapability, WebhooksCapability, WorkflowId, WorkspaceCapability,
 };
@@ -24,6 +24,7 @@ use crate::conditional::tag_of;
 use crate::idempotency::RETENTION_SECONDS;
 use crate::keys::TEST_PREFIX;
 use crate::problem::Problem;
+use crate::v2::discovery as second;
 use families::{
     agents, authorization, configurable, dispatch, execution_model, extensions, limits, memory,
     observability, production, prompts, reliability, scheduling, texts, trigger_bridge,
@@ -42,9 +43,12 @@ pub const ENVELOPES_PER_TURN: u32 = 5;
 const EFFECT_RETENTION_DAYS: u32 = 14;
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// The document, made again when the fixtures change.
+/// The documents of both majors, made again when the fixtures change.
 #[derive(Debug, Default)]
-pub(crate) struct Discovery(Mutex<Option<Arc<Document>>>);
+pub(crate) struct Discovery {
+    first: Mutex<Option<Arc<Document>>>,
+    second: Mutex<Option<Arc<Document>>>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -57,23 +61,30 @@ pub(crate) struct Document {
 }
 
 impl Discovery {
-    pub(crate) fn document(&self, host: &Host) -> Result<Arc<Document>, Problem> {
+    pub(crate) fn document(&self, host: &Host, dialect: Dialect) -> Result<Arc<Document>, Problem> {
         let fixtures = host.app.engine.catalog().fixtures();
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = match dialect {
+            Dialect::V1 => &self.first,
+            Dialect::V2 => &self.second,
+        };
+        let mut current = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(document) = current.as_ref().filter(|document| document.fixtures == fixtures) {
             return Ok(Arc::clone(document));
         }
-        let document = Arc::new(Document::new(host, fixtures)?);
+        let document = Arc::new(Document::new(host, fixtures, dialect)?);
         *current = Some(Arc::clone(&document));
         Ok(document)
     }
 }
 
 impl Document {
-    fn new(host: &Host, fixtures: Vec<WorkflowId>) -> Result<Self, Problem> {
+    fn new(host: &Host, fixtures: Vec<WorkflowId>, dialect: Dialect) -> Result<Self, Problem> {
         let capabilities = serde_json::to_value(capabilities(host, &fixtures));
         let mut root = capabilities.map_err(|error| Problem::internal(&error))?;
-        mirror_families(&mut root);
+        match dialect {
+            Dialect::V1 => mirror_families(&mut root),
+            Dialect::V2 => root = second::document(root, host),
+        }
         let bytes = Bytes::from(root.to_string());
         let tag = tag_of(&bytes);
         if let Some(fields) = root.as_object_mut() {
@@ -102,7 +113,8 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
     let effects_kept_days = runs_kept_days.unwrap_or(u32::MAX).min(EFFECT_RETENTION_DAYS);
     Capabilities {
         protocol_version: PROTOCOL_VERSION.to_owned(),
-        protocol_versions: texts(&PROTOCOL_VERSIONS),
+        protocol_versions: texts(&host.app.config.majors.versions()),
+        preferred_version: host.app.config.majors.preferred().to_owned(),
         implementation: host.implementation(),
         engine_version: ENGINE_VERSION,
         event_log_schema_version: EVENT_LOG_SCHEMA_VERSION,

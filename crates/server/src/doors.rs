@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request};
 use callboard_engine::{Subscription, Verification};
+use callboard_protocol::Tenant;
 
 use crate::app::Host;
 use crate::extract::Named;
@@ -14,6 +15,7 @@ use crate::problem::Problem;
 use crate::rate::{Limited, RateLimit};
 use crate::routes::{interrupts, triggers};
 use crate::share::Holder;
+use crate::v2::edge::Speaks;
 
 /// How often each subscription takes a post, with a proof of its sender and without.
 #[derive(Debug)]
@@ -55,30 +57,43 @@ impl Posts {
     }
 }
 
+/// A request that has found its door.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) place: Place,
+    pub(crate) holder: Holder,
+    /// Whose door it is; none where it is everybody's.
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) request: Request,
+}
+
 /// A place at the door that the request names, or a refusal if there is none.
 pub(crate) async fn enter(
     host: &Arc<Host>,
     operation: &Operation,
     request: Request,
-) -> Result<(Place, Holder, Request), Problem> {
+) -> Result<Entered, Problem> {
     let side = &host.load.unkeyed;
     // Looking it up is work for a stranger, too.
     let looking = side.enter(Holder::stranger("unknown"))?;
+    let speaks = Speaks::of(&request);
     let (mut parts, body) = request.into_parts();
-    let holder = match operation.door {
+    let (holder, tenant) = match operation.door {
         Door::Subscription => {
             let Named(id) = Named::<String>::from_request_parts(&mut parts, &()).await?;
             let subscription = host.app.triggers.door(&id).await.map_err(triggers::problem)?;
             host.posts.knock(&subscription)?;
-            Holder::door(&subscription.place.tenant, &subscription.id)
+            let tenant = subscription.place.tenant;
+            (Holder::door(&tenant, &subscription.id), Some(tenant))
         }
         Door::Interrupt => {
             let Named(token) = Named::<String>::from_request_parts(&mut parts, &()).await?;
-            let (link, scope) = interrupts::open_link(host, &token).await?;
-            Holder::door(&scope.tenant, link.run_id.as_str())
+            let (link, scope) = interrupts::open_link(host, &token, speaks).await?;
+            (Holder::door(&scope.tenant, link.run_id.as_str()), Some(scope.tenant))
         }
-        Door::Anybody => Holder::stranger(operation.name),
+        Door::Anybody => (Holder::stranger(operation.name), None),
     };
     drop(looking);
-    Ok((side.enter(holder.clone())?, holder, Request::from_parts(parts, body)))
+    let place = side.enter(holder.clone())?;
+    Ok(Entered { place, holder, tenant, request: Request::from_parts(parts, body) })
 }

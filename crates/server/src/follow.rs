@@ -23,6 +23,7 @@ use crate::keys::Caller;
 use crate::log::PAGE;
 use crate::metrics::OpenStream;
 use crate::problem::Problem;
+use crate::v2::run_projection::RunProjection;
 use frames::{Batch, Frame};
 
 pub(crate) use lifeline::{KEEP_ALIVE, Lifeline};
@@ -61,6 +62,8 @@ pub(crate) struct Follow {
     /// Made and not taken yet.
     pieces: VecDeque<Bytes>,
     state: State,
+    /// Speaks the protocol's second major.
+    projection: Option<Box<RunProjection>>,
     _open: OpenStream,
 }
 
@@ -101,6 +104,7 @@ impl Follow {
         host: &Arc<Host>,
         caller: Caller,
         asked: Subscription,
+        projection: Option<Box<RunProjection>>,
     ) -> Result<Option<Self>, Problem> {
         let engine = &host.app.engine;
         let Some(found) = engine.store().find(&caller.scope, &asked.run).await? else {
@@ -141,6 +145,7 @@ impl Follow {
             version: found.head.version,
             pieces: VecDeque::new(),
             state,
+            projection,
             _open: OpenStream::new(),
         }))
     }
@@ -192,7 +197,7 @@ impl Follow {
     async fn opening(&mut self, at: u64) -> Result<Option<String>, Problem> {
         let text = match &mut self.lens {
             Lens::Values(watcher) => {
-                let frame = frames::snapshot(watcher, at).await?;
+                let frame = frames::snapshot(watcher, at, self.projection.as_deref()).await?;
                 Some(self.show(frame))
             }
             Lens::Latest => self.latest().await?,
@@ -211,6 +216,11 @@ impl Follow {
         let newest = host.snapshots.newest(host, caller, &self.run, self.version).await?;
         let Some(snapshot) = newest else { return Ok(None) };
         let id = snapshot.id();
+        if let Some(projection) = &self.projection {
+            self.next = self.next.max(snapshot.version);
+            let frame = frames::told_snapshot(id, projection.snapshot(snapshot.text())?);
+            return Ok(Some(self.show(frame)));
+        }
         let (name, begin, end) = match self.batch {
             Some(_) => ("batch", "[", "]"),
             None => ("state.snapshot", "", ""),
@@ -268,9 +278,20 @@ impl Follow {
         let frame = match &mut self.lens {
             // `read` shows those.
             Lens::Latest => return Ok(None),
-            Lens::Events => frames::event(event),
-            Lens::Chunks => frames::chunk(event),
-            Lens::Values(watcher) => frames::snapshot(watcher, event.sequence + 1).await?,
+            Lens::Values(watcher) => {
+                frames::snapshot(watcher, event.sequence + 1, self.projection.as_deref()).await?
+            }
+            Lens::Events | Lens::Chunks => {
+                let is_chunk = matches!(self.lens, Lens::Chunks);
+                match &mut self.projection {
+                    None if is_chunk => frames::chunk(event),
+                    None => frames::event(event),
+                    Some(projection) => {
+                        let told = projection.event(event).await?;
+                        if is_chunk { frames::told_chunk(told) } else { frames::told(told) }
+                    }
+                }
+            }
         };
         Ok(Some(frame))
     }

@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use callboard_protocol::KeyId;
+use callboard_protocol::{Dialect, KeyId, Tenant};
+use serde_json::Value;
 
 use crate::app::Host;
 use crate::body::{self, Measure, Pace};
 use crate::connections::Connection;
 use crate::doors;
+use crate::extract::parse;
 use crate::idempotency;
 use crate::in_process::ActingKey;
 use crate::keys::Caller;
@@ -21,6 +24,7 @@ use crate::observe::Seen;
 use crate::operations::{Access, Media, Operation};
 use crate::problem::{Code, Problem};
 use crate::share::Holder;
+use crate::v2::edge::{ClaimedTenant, Speaks};
 
 /// The gate of one operation.
 #[derive(Debug, Clone)]
@@ -30,12 +34,21 @@ pub(crate) struct Gate {
     pub(crate) answers: Arc<Answers>,
 }
 
+/// What is known of a request so far.
+#[derive(Debug, Default)]
+struct Known {
+    key_id: Option<KeyId>,
+    /// Whose things it is about.
+    tenant: Option<Tenant>,
+}
+
 pub(crate) async fn admit(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let mut key_id = None;
-    let answered = gate.pass(request, next, &mut key_id).await;
+    let mut known = Known::default();
+    let answered = gate.pass(request, next, &mut known).await;
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
     let Gate { operation, answers, .. } = gate;
-    response.extensions_mut().insert(Seen { operation, answers, key_id });
+    let Known { key_id, tenant } = known;
+    response.extensions_mut().insert(Seen { operation, answers, key_id, tenant });
     response
 }
 
@@ -44,19 +57,21 @@ impl Gate {
         &self,
         mut request: Request,
         next: Next,
-        key_id: &mut Option<KeyId>,
+        known: &mut Known,
     ) -> Result<Response, Problem> {
         let scopes: &[&str] = match &self.operation.access {
             Access::Public => return Ok(next.run(request).await),
-            Access::Link => return self.pass_unkeyed(request, next).await,
+            Access::Link => return self.pass_unkeyed(request, next, known).await,
             Access::Anyone(_) if !shows_key(&request) => {
-                return self.pass_unkeyed(request, next).await;
+                return self.pass_unkeyed(request, next, known).await;
             }
             Access::Scope(scope) | Access::Anyone(scope) => std::slice::from_ref(scope),
             Access::OneOf(scopes) => scopes,
         };
         let acting = request.extensions().get::<ActingKey>();
-        let caller = self.authenticate(request.headers(), acting, key_id)?;
+        let caller = self.authenticate(request.headers(), acting, &mut known.key_id)?;
+        known.tenant = Some(caller.scope.tenant.clone());
+        check_claim(&request, &caller.scope.tenant)?;
         let load = &self.host.load;
         let place = load.keyed.enter(Holder::key(&caller))?;
         let busy = request.extensions().get::<Connection>().map(Connection::work);
@@ -74,10 +89,15 @@ impl Gate {
             let (limit, room) = (self.most_bytes(), load.keyed.body(Holder::key(&caller)));
             let measure = Measure { limit, pace: Pace::KEYED, room };
             let (request, _room) = body::read(request, self.operation, measure).await?;
-            idempotency::perform(&self.host, self.operation, &caller, request, next).await?
+            let (speaks, request) = self.take(request).await?;
+            let tenant = caller.scope.tenant.clone();
+            let performed =
+                idempotency::perform(&self.host, self.operation, (&caller, speaks), request, next);
+            self.give(speaks, &tenant, performed.await?).await?
         } else {
+            let (speaks, tenant) = (Speaks::of(&request), caller.scope.tenant.clone());
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            self.give(speaks, &tenant, next.run(request).await).await?
         };
         place.hold(load, busy, response)
     }
@@ -92,18 +112,73 @@ impl Gate {
     }
 
     /// A link in the path is all the credential there is, or none is needed.
-    async fn pass_unkeyed(&self, request: Request, next: Next) -> Result<Response, Problem> {
-        let (place, holder, request) = doors::enter(&self.host, self.operation, request).await?;
+    async fn pass_unkeyed(
+        &self,
+        request: Request,
+        next: Next,
+        known: &mut Known,
+    ) -> Result<Response, Problem> {
+        let entered = doors::enter(&self.host, self.operation, request).await?;
+        let doors::Entered { place, holder, tenant, request } = entered;
+        known.tenant = tenant.clone();
+        if let Some(tenant) = &tenant {
+            check_claim(&request, tenant)?;
+        }
         let load = &self.host.load;
+        let speaks = Speaks::of(&request);
         let response = if self.operation.method.is_mutating() {
             let (limit, room) = (self.most_bytes(), load.unkeyed.body(holder));
             let measure = Measure { limit, pace: Pace::UNKEYED, room };
             let (request, _room) = body::read(request, self.operation, measure).await?;
+            let (_, request) = self.take(request).await?;
             next.run(request).await
         } else {
             next.run(request).await
         };
+        let response = match &tenant {
+            Some(tenant) => self.give(speaks, tenant, response).await?,
+            None => response,
+        };
         place.hold(load, None, response)
+    }
+
+    /// Makes a body of the second major one that the handler takes.
+    async fn take(&self, request: Request) -> Result<(Speaks, Request), Problem> {
+        let speaks = Speaks::of(&request);
+        let takes = self.operation.second().takes.filter(|_| speaks.0 == Dialect::V2);
+        let Some(takes) = takes else { return Ok((speaks, request)) };
+        let (parts, body) = request.into_parts();
+        // It is in memory already.
+        let bytes = to_bytes(body, usize::MAX).await;
+        let bytes = bytes.map_err(|_| Problem::invalid("the body cannot be read"))?;
+        let body = Value::Object(takes(parse(&bytes)?)?);
+        Ok((speaks, Request::from_parts(parts, Body::from(body.to_string()))))
+    }
+
+    /// Puts what the handler gave into the words of the second major.
+    async fn give(
+        &self,
+        speaks: Speaks,
+        tenant: &Tenant,
+        response: Response,
+    ) -> Result<Response, Problem> {
+        let gives = self.operation.second().gives.filter(|_| speaks.0 == Dialect::V2);
+        let Some(gives) = gives.filter(|_| response.status().is_success()) else {
+            return Ok(response);
+        };
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.map_err(|error| Problem::internal(&error))?;
+        let mut answer: Value =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::internal(&error))?;
+        match &mut answer {
+            Value::Object(fields) => gives(fields, tenant.as_str()),
+            Value::Array(items) => {
+                let items = items.iter_mut().filter_map(Value::as_object_mut);
+                items.for_each(|fields| gives(fields, tenant.as_str()));
+            }
+            _ => {}
+        }
+        Ok(Response::from_parts(parts, Body::from(answer.to_string())))
     }
 
     /// The rate counts for every key that is known, also one that no longer opens anything. A text that is
@@ -125,6 +200,12 @@ impl Gate {
         self.host.rate.check(&known.key.id)?;
         self.host.app.keys.admit(&known, self.host.now())
     }
+}
+
+/// Whoever writes another tenant into an id learns nothing of what is there.
+fn check_claim(request: &Request, tenant: &Tenant) -> Result<(), Problem> {
+    let claimed = request.extensions().get::<ClaimedTenant>();
+    claimed.map_or(Ok(()), |claimed| claimed.check(tenant.as_str()))
 }
 
 fn shows_key(request: &Request) -> bool {

@@ -15,7 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{Batch, Digest, Done, EngineError, KeyMode, Outcome, Remember, StoreError};
-use callboard_protocol::Timestamp;
+use callboard_protocol::{Dialect, Timestamp};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -24,6 +24,7 @@ use crate::app::Host;
 use crate::keys::Caller;
 use crate::operations::Operation;
 use crate::problem::{Code, Problem};
+use crate::v2::edge::Speaks;
 
 /// One day, the least that the protocol allows.
 pub(crate) const RETENTION_SECONDS: u64 = 86_400;
@@ -63,15 +64,16 @@ impl Kept {
 pub(crate) async fn perform(
     host: &Host,
     operation: &Operation,
-    caller: &Caller,
+    (caller, speaks): (&Caller, Speaks),
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     if !operation.is_remembered() {
         return Ok(next.run(request).await);
     }
-    let Some(key) = sent_key(request.headers())? else { return Ok(next.run(request).await) };
-    let key = key_digest(caller, operation, key);
+    let key = sent_key(request.headers(), speaks)?;
+    let Some(key) = key else { return Ok(next.run(request).await) };
+    let key = key_digest((caller, speaks), operation, key);
     let (asked, mut request) = request_digest(operation, request).await?;
     let _turn = host.turns.take(key).await;
     let at = host.now();
@@ -185,27 +187,44 @@ fn is_final(response: &Response) -> bool {
         || (is_lasting_refusal && !response.headers().contains_key(header::RETRY_AFTER))
 }
 
-fn sent_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+fn sent_key(headers: &HeaderMap, Speaks(dialect): Speaks) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(KEY).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().filter(|_| values.next().is_none());
-    match key.map(str::trim) {
-        Some(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(Some(key)),
-        _ => Err(Problem::invalid_at(
+    match (key.map(str::trim), dialect) {
+        (Some(key), Dialect::V1) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(Some(key)),
+        (Some(key), Dialect::V2) if is_second_key(key) => Ok(Some(key)),
+        (_, Dialect::V1) => Err(Problem::invalid_at(
             "Idempotency-Key",
             "must be one header of 1 to 255 visible characters",
+        )),
+        (_, Dialect::V2) => Err(Problem::new(
+            Code::IdempotencyKeyInvalid,
+            "Idempotency-Key: must be one header of 22 to 128 characters of A-Z a-z 0-9 . _ ~ -",
         )),
     }
 }
 
-/// The tenant comes from the credential. Workspaces and test keys must not meet each other's outcomes either.
-fn key_digest(caller: &Caller, operation: &Operation, key: &str) -> Digest {
+fn is_second_key(key: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
+    (22..=128).contains(&key.len()) && key.bytes().all(fits)
+}
+
+/// The tenant comes from the credential. Workspaces and test keys must not meet each other's outcomes either, and neither
+/// do the majors: what is kept in the words of one does not answer the other.
+fn key_digest((caller, speaks): (&Caller, Speaks), operation: &Operation, key: &str) -> Digest {
     let workspace = caller.scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
     let mode = match caller.scope.mode {
         KeyMode::Live => "live",
         KeyMode::Test => "test",
     };
-    digest(&[caller.scope.tenant.as_str(), workspace, mode, operation.name, key].map(str::as_bytes))
+    let fields = [caller.scope.tenant.as_str(), workspace, mode, operation.name, key];
+    let mut fields = fields.map(str::as_bytes).to_vec();
+    // Outcomes from before there was a second major are still found.
+    if speaks.0 == Dialect::V2 {
+        fields.push(b"v2");
+    }
+    digest(&fields)
 }
 
 /// What was asked for: the operation, its path, its body, its query and the headers that change its meaning.

@@ -15,6 +15,10 @@ use crate::routes::Surface;
 #[derive(Debug, Clone)]
 pub(crate) struct ActingKey(pub(crate) KeyId);
 
+/// Marks a request of a program in this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InHouse;
+
 /// The API without a socket. Cheap to clone.
 #[derive(Clone)]
 pub struct InProcess {
@@ -91,6 +95,7 @@ impl InProcess {
             None => Body::empty(),
         };
         let mut request = request.body(body)?;
+        request.extensions_mut().insert(InHouse);
         if let Caller::Acts(key) = call.caller {
             request.extensions_mut().insert(ActingKey(key.clone()));
         }

@@ -1,4 +1,4 @@
-//! The host's HTTP surface: OpenWOP v1 routes, event streams, keys and problems, over an engine that knows no HTTP.
+//! The host's HTTP surface: OpenWOP routes in both majors, event streams, keys and problems, over an engine that knows no HTTP.
 
 mod answer;
 mod app;
@@ -37,6 +37,7 @@ mod share;
 mod token;
 mod turns;
 mod unread;
+mod v2;
 
 pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
 pub use hosts::{HostNames, is_host_name};
@@ -52,3 +53,4 @@ pub use scopes::{SCOPES, is_scope};
 pub use seams::Seams;
 pub use serve::serve;
 pub use token::Links;
+pub use v2::version::Majors;

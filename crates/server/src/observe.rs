@@ -12,16 +12,19 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Router};
-use callboard_protocol::KeyId;
+use callboard_protocol::{KeyId, Tenant};
 use futures_util::FutureExt;
 use tower::Service;
 
 use crate::hosts::HostNames;
+use crate::in_process::InHouse;
 use crate::metrics::Answers;
 use crate::operations::Operation;
 use crate::path;
 use crate::problem::{Code, CorrelationId, Problem};
 use crate::unread::Rest;
+use crate::v2::edge;
+use crate::v2::version::{self, Majors};
 
 /// What the gate learned about a request, left on its response.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) operation: &'static Operation,
     pub(crate) answers: Arc<Answers>,
     pub(crate) key_id: Option<KeyId>,
+    /// Whose things it was about.
+    pub(crate) tenant: Option<Tenant>,
 }
 
 /// The operation's name for requests that reached none.
@@ -44,11 +49,12 @@ pub struct Observed {
     /// Pages for people, beside the API.
     pages: Option<Router>,
     hosts: Arc<HostNames>,
+    majors: Majors,
 }
 
 impl Observed {
-    pub(crate) fn new(routed: Router, hosts: HostNames) -> Self {
-        Self { routed, pages: None, hosts: Arc::new(hosts) }
+    pub(crate) fn new(routed: Router, hosts: HostNames, majors: Majors) -> Self {
+        Self { routed, pages: None, hosts: Arc::new(hosts), majors }
     }
 
     pub(crate) fn show(&mut self, pages: Router) {
@@ -77,35 +83,56 @@ where
 }
 
 async fn answer(observed: Observed, mut request: Request) -> Response {
-    let Observed { mut routed, pages, hosts } = observed;
     let began = Instant::now();
     let method = request.method().clone();
     let rest = Rest::of(&mut request);
-    let checked = hosts.check(&request);
-    let pages = pages.filter(|_| path::is_page(request.uri().path(), request.headers()));
-    let path = match pages {
-        // Paths of pages have no verbs.
-        Some(pages) => {
-            routed = pages;
-            checked.map(|()| request.uri().clone())
-        }
-        None => checked.and_then(|()| path::rewrite(request.uri())),
-    };
-    let mut response = match path {
-        Ok(uri) => {
-            *request.uri_mut() = uri;
-            // A handler holds no state that a panic could leave half-changed: what it shares is behind locks.
-            match AssertUnwindSafe(routed.call(request)).catch_unwind().await {
-                Ok(Ok(response)) => response,
-                Ok(Err(never)) => match never {},
-                Err(_) => panicked(),
+    let mut response = match observed.pages {
+        Some(mut pages) if path::is_page(request.uri().path(), request.headers()) => {
+            match observed.hosts.check(&request) {
+                Ok(()) => call(&mut pages, request).await,
+                Err(problem) => problem.into_response(),
             }
         }
-        Err(problem) => problem.into_response(),
+        _ => spoken(observed.routed, &observed.hosts, observed.majors, request).await,
     };
     rest.settle(&mut response);
     log(&method, &response, began);
     response
+}
+
+/// What the protocol says, in the major that was asked for.
+async fn spoken(
+    mut routed: Router,
+    hosts: &HostNames,
+    majors: Majors,
+    mut request: Request,
+) -> Response {
+    let asked = request.uri().path().to_owned();
+    // A program of this process may use what has ended for everybody else.
+    let is_in_house = request.extensions().get::<InHouse>().is_some();
+    let majors = if is_in_house { Majors::Both } else { majors };
+    let mut way = version::way_of(&asked, majors);
+    let entered = hosts.check(&request).and_then(|()| {
+        // The version is judged before the path.
+        let judged = version::judge(&request, way, majors)?;
+        way = judged;
+        let uri = path::rewrite(request.uri())?;
+        edge::enter(&mut request, uri, judged, majors)
+    });
+    let response = match entered {
+        Ok(()) => call(&mut routed, request).await,
+        Err(problem) => problem.into_response(),
+    };
+    edge::leave(way, &asked, response).await
+}
+
+async fn call(router: &mut Router, request: Request) -> Response {
+    // A handler holds no state that a panic could leave half-changed: what it shares is behind locks.
+    match AssertUnwindSafe(router.call(request)).catch_unwind().await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => panicked(),
+    }
 }
 
 fn panicked() -> Response {

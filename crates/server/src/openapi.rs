@@ -2,27 +2,31 @@
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use callboard_protocol::Object;
+use callboard_protocol::{Dialect, Object};
 use serde_json::{Value, json};
 
 use crate::operations::{Access, BodyNeed, Gives, Media, Operation, Parameter};
 use crate::routes::operations;
+use crate::v2::version::WELL_KNOWN;
 
 /// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
 const SCHEMAS: &str = include_str!("openapi_schemas.json");
 
-pub(crate) fn document(version: &str) -> Bytes {
+pub(crate) fn document(version: &str, dialect: Dialect) -> Bytes {
     let schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
     let document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Callboard",
             "version": version,
-            "summary": "Durable runs over the OpenWOP v1 protocol.",
+            "summary": match dialect {
+                Dialect::V1 => "Durable runs over the OpenWOP v1 protocol.",
+                Dialect::V2 => "Durable runs over the OpenWOP v2 protocol.",
+            },
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
-        "paths": paths(),
+        "paths": paths(dialect),
         "components": {
             "schemas": schemas,
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
@@ -31,16 +35,22 @@ pub(crate) fn document(version: &str) -> Bytes {
     Bytes::from(document.to_string())
 }
 
-fn paths() -> Object {
+fn paths(dialect: Dialect) -> Object {
     let mut paths = Object::new();
     for operation in operations() {
-        let item = paths.entry(operation.path).or_insert_with(|| json!({}));
-        item[operation.method.as_str().to_ascii_lowercase()] = describe(operation);
+        let path = match dialect {
+            Dialect::V1 => operation.is_in_first().then(|| operation.path.to_owned()),
+            Dialect::V2 if operation.path == WELL_KNOWN => Some(operation.path.to_owned()),
+            Dialect::V2 => operation.second_path(),
+        };
+        let Some(path) = path else { continue };
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item[operation.method.as_str().to_ascii_lowercase()] = describe(operation, dialect);
     }
     paths
 }
 
-fn describe(operation: &Operation) -> Value {
+fn describe(operation: &Operation, dialect: Dialect) -> Value {
     let mut parameters: Vec<Value> = path_parameters(operation.path).map(path_parameter).collect();
     parameters.extend(operation.query.iter().map(query_parameter));
     parameters.extend(operation.is_remembered().then(idempotency_key));
@@ -49,7 +59,7 @@ fn describe(operation: &Operation) -> Value {
         "summary": operation.summary,
         "tags": [tag(operation.path)],
         "parameters": parameters,
-        "responses": responses(operation),
+        "responses": responses(operation, dialect),
     });
     match operation.access {
         Access::Public | Access::Link => described["security"] = json!([]),
@@ -68,7 +78,7 @@ fn describe(operation: &Operation) -> Value {
     }
     if let Some(schema) = operation.takes {
         let content = match operation.media {
-            Media::Json => json_content(schema),
+            Media::Json => json_content(schema_in(dialect, schema)),
             Media::Definition => {
                 let mut content = json_content(schema);
                 let words = "The same, as people write it: with defaults and short forms.";
@@ -84,16 +94,24 @@ fn describe(operation: &Operation) -> Value {
     described
 }
 
-fn responses(operation: &Operation) -> Value {
+/// The schemas are those of the first major; the second publishes its own.
+fn schema_in(dialect: Dialect, schema: &'static str) -> &'static str {
+    match dialect {
+        Dialect::V1 => schema,
+        Dialect::V2 => "Object",
+    }
+}
+
+fn responses(operation: &Operation, dialect: Dialect) -> Value {
     let mut success = json!({ "description": operation.summary });
     match operation.gives {
         Gives::Nothing => {}
-        Gives::Json(schema) => success["content"] = json_content(schema),
+        Gives::Json(schema) => success["content"] = json_content(schema_in(dialect, schema)),
         Gives::Text => {
             success["content"] = json!({ "text/plain": { "schema": { "type": "string" } } })
         }
         Gives::Events(schema) => {
-            success["content"] = json_content(schema);
+            success["content"] = json_content(schema_in(dialect, schema));
             success["content"]["text/event-stream"] = json!({ "schema": { "type": "string" } });
         }
     }
@@ -163,7 +181,8 @@ mod tests {
 
     #[test]
     fn every_reference_has_a_schema_and_every_schema_a_reference() {
-        let document: Value = serde_json::from_slice(&document("1.0.0")).unwrap_or_default();
+        let document: Value =
+            serde_json::from_slice(&document("1.0.0", Dialect::V1)).unwrap_or_default();
         let mut used = BTreeSet::new();
         references(&document, &mut used);
         let schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();

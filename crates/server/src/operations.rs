@@ -9,6 +9,12 @@ use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::app::Host;
+use crate::v2::answer::Gives as GivesSecond;
+use crate::v2::body::Takes as TakesSecond;
+use crate::v2::version::SEAMS;
+
+/// Where this host's own operations are. They are the same in both majors.
+const VENDOR: &str = "/v1/host/callboard/";
 
 /// Rows of one kind, made once.
 pub type Family = LazyLock<Vec<Operation>>;
@@ -37,6 +43,25 @@ pub struct Operation {
     /// The schema of the body that it gives.
     pub(crate) gives: Gives,
     pub(crate) query: &'static [Parameter],
+    pub(crate) spoken: Spoken,
+}
+
+/// In which majors of the protocol an operation exists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Spoken {
+    /// It is about this process, not about the protocol.
+    Neither,
+    First,
+    Both(Second),
+    /// Under a path without a version alone.
+    Second(Second),
+}
+
+/// What differs in the second major; none is as in the first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Second {
+    pub(crate) takes: Option<TakesSecond>,
+    pub(crate) gives: Option<GivesSecond>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +212,63 @@ impl Operation {
             body: BodyNeed::Required,
             gives: Gives::Nothing,
             query: &[],
+            spoken: match () {
+                () if path.starts_with(VENDOR) => Spoken::Both(Second::default()),
+                () if path.starts_with("/v1/") => Spoken::First,
+                () => Spoken::Neither,
+            },
         }
+    }
+
+    /// The path of the operation in the second major, if it is part of it.
+    pub fn second_path(&self) -> Option<String> {
+        match self.spoken {
+            Spoken::Neither | Spoken::First => None,
+            Spoken::Both(_) => Some(self.path.replacen("/v1", "", 1)),
+            Spoken::Second(_) => Some(self.path.to_owned()),
+        }
+    }
+
+    /// Where the second major's test suite looks for what only a test suite needs.
+    pub(crate) fn seam_path(&self) -> Option<String> {
+        let of_host = self.path.strip_prefix("/v1/host/")?;
+        let is_seam = of_host.starts_with("sample/") || of_host.starts_with("workspace/");
+        is_seam.then(|| format!("{SEAMS}{of_host}"))
+    }
+
+    /// Whether the first major has it, or both leave it alone.
+    pub fn is_in_first(&self) -> bool {
+        !matches!(self.spoken, Spoken::Second(_))
+    }
+
+    pub(crate) fn second(&self) -> Second {
+        match self.spoken {
+            Spoken::Neither | Spoken::First => Second::default(),
+            Spoken::Both(second) | Spoken::Second(second) => second,
+        }
+    }
+
+    /// Part of both majors, with the same bodies.
+    pub(crate) fn in_both(mut self) -> Self {
+        self.spoken = Spoken::Both(Second::default());
+        self
+    }
+
+    pub(crate) fn only_in_second(mut self) -> Self {
+        self.spoken = Spoken::Second(Second::default());
+        self
+    }
+
+    /// Part of both majors; the second's body becomes the first's before the handler sees it.
+    pub(crate) fn second_takes(mut self, takes: TakesSecond) -> Self {
+        self.spoken = Spoken::Both(Second { takes: Some(takes), ..self.second() });
+        self
+    }
+
+    /// Part of both majors; what the handler gives becomes the second's.
+    pub(crate) fn second_gives(mut self, gives: GivesSecond) -> Self {
+        self.spoken = Spoken::Both(Second { gives: Some(gives), ..self.second() });
+        self
     }
 
     pub(crate) fn by_link(mut self, door: Door) -> Self {

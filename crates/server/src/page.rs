@@ -21,6 +21,13 @@ impl PageSize {
         Ok(Self::asked(query)?.unwrap_or(Self(usize::from(Self::MOST))))
     }
 
+    /// More than the most counts as the most.
+    pub(crate) fn read_clamped(query: &Parameters) -> Result<Self, Problem> {
+        let positive = |text: &str| text.parse::<usize>().ok().filter(|size| *size > 0);
+        let asked = query.read("limit", "an integer of at least 1", positive)?;
+        Ok(Self(asked.map_or(Self::USUAL, |size| size.min(Self::MOST.into()))))
+    }
+
     fn asked(query: &Parameters) -> Result<Option<Self>, Problem> {
         let in_range = |text: &str| {
             text.parse().ok().filter(|size| (1..=usize::from(Self::MOST)).contains(size))

@@ -25,9 +25,9 @@ pub(crate) fn routed(public: &str) -> String {
 pub(crate) fn rewrite(uri: &Uri) -> Result<Uri, Problem> {
     let path = uri.path();
     if path.contains(VERB_MARK) {
-        return Err(unknown(path));
+        return Err(unknown());
     }
-    if !is_decodable(path) {
+    if decode(path).is_none() {
         return Err(Problem::invalid("the path holds a malformed percent-encoding"));
     }
     let Some(rewritten) = verb_as_segment(path) else { return Ok(uri.clone()) };
@@ -51,17 +51,9 @@ pub(crate) fn is_page(path: &str, headers: &HeaderMap) -> bool {
     }
 }
 
-/// What an unrouted path gets: outside of every version it is the client's mistake, inside it does not exist.
-pub(crate) fn unknown(path: &str) -> Problem {
-    let first = path.split('/').nth(1).unwrap_or_default();
-    let is_version = first
-        .strip_prefix('v')
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()));
-    if is_version {
-        Problem::no_such("path")
-    } else {
-        Problem::invalid("paths of this API begin with /v1/")
-    }
+/// What an unrouted path gets.
+pub(crate) fn unknown() -> Problem {
+    Problem::no_such("path")
 }
 
 /// Only the verbs of the table are taken off; any other colon belongs to an id.
@@ -73,7 +65,8 @@ fn verb_as_segment(path: &str) -> Option<String> {
     is_verb.then(|| format!("{resource}{VERB_MARK}{verb}"))
 }
 
-fn is_decodable(path: &str) -> bool {
+/// A path or a part of it without its percent-encoding; none where that is malformed.
+pub(crate) fn decode(path: &str) -> Option<String> {
     let mut bytes = path.bytes();
     let mut decoded = Vec::with_capacity(path.len());
     while let Some(byte) = bytes.next() {
@@ -81,11 +74,23 @@ fn is_decodable(path: &str) -> bool {
             decoded.push(byte);
             continue;
         }
-        let digits = (bytes.next().and_then(hex_digit), bytes.next().and_then(hex_digit));
-        let (Some(high), Some(low)) = digits else { return false };
+        let (high, low) = bytes.next().and_then(hex_digit).zip(bytes.next().and_then(hex_digit))?;
         decoded.push(high << 4 | low);
     }
-    std::str::from_utf8(&decoded).is_ok()
+    String::from_utf8(decoded).ok()
+}
+
+/// A text as one segment of a path.
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -116,21 +121,6 @@ mod tests {
             ("/v1/runs/%4", Err("validation_error")),
         ] {
             assert_eq!(rewritten(given), expected.map(str::to_owned), "{given}");
-        }
-    }
-
-    #[test]
-    fn only_versioned_paths_can_be_missing() {
-        for (path, code) in [
-            ("/v1/nothing", "not_found"),
-            ("/v1", "not_found"),
-            ("/v2/runs", "not_found"),
-            ("/runs", "validation_error"),
-            ("/", "validation_error"),
-            ("/version/x", "validation_error"),
-            ("/v/x", "validation_error"),
-        ] {
-            assert_eq!(unknown(path).code.name(), code, "{path}");
         }
     }
 }

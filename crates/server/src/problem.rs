@@ -55,13 +55,17 @@ codes! {
     ChannelCrossEngineWriteForbidden = "channel_cross_engine_write_forbidden", BAD_REQUEST, "The channel's reducer accepts writes of the run's own nodes only.";
     ChannelAccessDenied = "channel_access_denied", BAD_REQUEST, "The channel lists its writers, and the caller is not among them.";
     WebhookUrlRejected = "webhook_url_rejected", BAD_REQUEST, "The host does not call this URL; the message says why.";
+    ProtocolVersionMismatch = "protocol_version_mismatch", BAD_REQUEST, "The path is of one major of the protocol, and OpenWOP-Version names another.";
+    IdempotencyKeyInvalid = "idempotency_key_invalid", BAD_REQUEST, "In the second major an idempotency key has 22 to 128 characters of A-Z, a-z, 0-9, dot, underscore, tilde and hyphen.";
     InvalidTimezone = "invalid_timezone", BAD_REQUEST, "No time zone has this name.";
     ScheduleHorizonExceeded = "schedule_horizon_exceeded", BAD_REQUEST, "The schedule would fire later than details.maxFutureHorizon from now.";
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "The request has no key, or an unknown one.";
     KeyExpired = "key_expired", UNAUTHORIZED, "The key has expired.";
     KeyRevoked = "key_revoked", UNAUTHORIZED, "The key was revoked.";
+    InterruptTokenInvalid = "interrupt_token_invalid", UNAUTHORIZED, "The token is not one that this host has signed.";
     SignatureInvalid = "signature_invalid", UNAUTHORIZED, "The post is not signed with the subscription's secret, or its timestamp is too far from the host's clock.";
     Forbidden = "forbidden", FORBIDDEN, "The key may not do this; details.scopeRequired names the missing scope.";
+    IdTenantMismatch = "id_tenant_mismatch", FORBIDDEN, "The id names another tenant than the key's; nobody has looked whether it exists.";
     MockProviderForbidden = "mock_provider_forbidden", FORBIDDEN, "Only test keys may use mock providers.";
     ForceEngineVersionForbidden = "force_engine_version_forbidden", FORBIDDEN, "Only test keys may force an engine version.";
     TenantMembershipRequired = "tenant_membership_required", FORBIDDEN, "The key belongs to another tenant than tenantId.";
@@ -73,6 +77,7 @@ codes! {
     NotFound = "not_found", NOT_FOUND, "It does not exist, or the caller may not see it.";
     SubscriptionNotFound = "subscription_not_found", NOT_FOUND, "The webhook does not exist, or the caller may not see it.";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, the method does not; see the Allow header.";
+    ProtocolVersionUnsupported = "protocol_version_unsupported", NOT_ACCEPTABLE, "The host does not speak the version in OpenWOP-Version; details.protocolVersions lists those that it speaks.";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time.";
     TemplateNotFound = "template_not_found", NOT_FOUND, "The prompt template does not exist, or the caller may not see it.";
     PromptConflict = "prompt_conflict", CONFLICT, "The prompt exists already, its version is not greater than the stored one, or it was changed at the same time.";
@@ -147,6 +152,8 @@ codes! {
     MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The host does not answer to the name in the Host header; start it with --host NAME.";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "The key, its tenant or the subscription exceeds its rate or its share of the host; Retry-After says when to try again.";
     InternalError = "internal_error", INTERNAL_SERVER_ERROR, "Internal error; the host's log has the cause under details.correlationId.";
+    EventTypeUnmapped = "event_type_unmapped", INTERNAL_SERVER_ERROR, "The run's log holds an event that the protocol's second major has no name for; the first can read it.";
+    PayloadUnprojectable = "payload_unprojectable", INTERNAL_SERVER_ERROR, "The run's log holds what the protocol's second major has no place for; details.keys names it, and the first can read it.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol defines this, but this host does not support it.";
     ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is at its limit or cannot reach its database; Retry-After says when to try again.";
     InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reads still work.";
@@ -239,15 +246,28 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let correlation = self.correlation_id().map(|id| CorrelationId(id.to_owned()));
-        let mut details = (!self.details.is_empty()).then_some(self.details);
+impl Problem {
+    fn envelope(&self) -> ErrorEnvelope {
+        let mut details = (!self.details.is_empty()).then(|| self.details.clone());
         // A refusal repeats what was sent, and what was sent may be a credential in the wrong place.
         details.iter_mut().for_each(redact_fields);
         let message = redact_text(&self.message);
-        let envelope = ErrorEnvelope { error: self.code.name().to_owned(), message, details };
-        let mut response = Answer::of(self.code.status(), &envelope).into_response();
+        ErrorEnvelope { error: self.code.name().to_owned(), message, details }
+    }
+
+    /// Its envelope, for answers that hold several.
+    pub(crate) fn into_envelope(self) -> Object {
+        match json!(self.envelope()) {
+            Value::Object(fields) => fields,
+            _ => Object::new(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let correlation = self.correlation_id().map(|id| CorrelationId(id.to_owned()));
+        let mut response = Answer::of(self.code.status(), &self.envelope()).into_response();
         let mut set =
             |name: HeaderName, value: HeaderValue| response.headers_mut().insert(name, value);
         if let Some(seconds) = self.retry_after {

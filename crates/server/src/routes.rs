@@ -49,7 +49,7 @@ pub(crate) mod workflows;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tower_http::compression::Compression;
@@ -61,6 +61,7 @@ use crate::metrics::Answers;
 use crate::observe::Observed;
 use crate::path;
 use crate::problem::{Code, Problem};
+use crate::v2::version::Majors;
 
 pub use table::operations;
 
@@ -69,7 +70,7 @@ pub type Surface = Compression<Observed>;
 
 /// The whole surface. Also callable in process, without a socket.
 pub fn router(app: App) -> Surface {
-    let hosts = app.config.hosts.clone();
+    let (hosts, majors) = (app.config.hosts.clone(), app.config.majors);
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
     let seams = host.app.seams.as_ref().map_or(&[][..], |seams| seams.operations());
@@ -77,11 +78,16 @@ pub fn router(app: App) -> Surface {
         let answers = Arc::new(Answers::of(operation.name));
         let gate = Gate { host: Arc::clone(&host), operation, answers };
         let route = operation.handler.clone().route_layer(from_fn_with_state(gate, admit));
-        routed = routed.route(&path::routed(operation.path), route);
+        let seam = host.app.seams.is_some().then(|| operation.seam_path()).flatten();
+        let second = operation.second_path().filter(|path| *path != operation.path);
+        let first = operation.path.to_owned();
+        for path in [Some(first), second, seam].into_iter().flatten() {
+            routed = routed.route(&path::routed(&path), route.clone());
+        }
     }
     let routed =
         routed.method_not_allowed_fallback(wrong_method).fallback(unrouted).with_state(host);
-    Compression::new(Observed::new(routed, hosts))
+    Compression::new(Observed::new(routed, hosts, majors))
 }
 
 /// The same with pages for people beside it: what begins with `/console`, and `/` for browsers.
@@ -93,7 +99,7 @@ pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
 /// Pages without an API beside them: it is the one of another host.
 pub fn only_pages(pages: Router, hosts: HostNames) -> Surface {
     let nothing = Router::new().fallback(|| async { StatusCode::NOT_FOUND });
-    with_pages(Compression::new(Observed::new(nothing, hosts)), pages)
+    with_pages(Compression::new(Observed::new(nothing, hosts, Majors::default())), pages)
 }
 
 /// The router adds `Allow`. Asking for the options is no mistake.
@@ -105,6 +111,6 @@ async fn wrong_method(method: Method) -> Response {
     }
 }
 
-async fn unrouted(uri: Uri) -> Problem {
-    path::unknown(uri.path())
+async fn unrouted() -> Problem {
+    path::unknown()
 }

@@ -319,6 +319,7 @@ fn webhook() -> Webhook {
         created_at: Timestamp::default(),
         since: LogPosition::default(),
         circuit: Circuit::default(),
+        dialect: callboard_protocol::Dialect::V1,
     }
 }
 

@@ -106,7 +106,7 @@ fn credentials(run: &str) -> Vec<Refusal> {
 
 fn routes() -> Vec<Refusal> {
     vec![
-        refusal("an unversioned path", 400, "", keyed(Request::get("/runs"))),
+        refusal("a path of neither major", 404, "not_found", keyed(Request::get("/nowhere"))),
         refusal("an unknown path below /v1", 404, "not_found", keyed(Request::get("/v1/nowhere"))),
         refusal(
             "a wrong method",

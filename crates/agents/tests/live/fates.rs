@@ -42,6 +42,7 @@ pub(crate) async fn fork(host: &Engine, source: &RunId, from: u64, mode: ForkMod
         mode,
         owner: agent_order(task(), json!({})).owner,
         key_mode: KeyMode::Live,
+        dialect: callboard_protocol::Dialect::V1,
         overlay: Overlay::default(),
     };
     host.fork(&scope(), order, None).await.expect("a fork").run

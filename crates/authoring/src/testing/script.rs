@@ -111,6 +111,7 @@ impl Script {
             principal_scope: None,
             memory: MemoryBirth::default(),
             files: Vec::new(),
+            stamp: None,
         }
     }
 }

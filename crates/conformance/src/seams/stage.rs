@@ -91,6 +91,7 @@ pub(super) async fn replay(host: &Host, caller: &Caller, source: RunId) -> Resul
         mode: ForkMode::Replay,
         owner: caller.owner(),
         key_mode: caller.scope.mode,
+        dialect: callboard_protocol::Dialect::V1,
         overlay: Overlay::default(),
     };
     Ok(host.app.engine.fork(&caller.scope, order, None).await?.run)

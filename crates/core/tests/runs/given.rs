@@ -155,6 +155,7 @@ impl Given {
         Birth {
             principal_scope: None,
             files: Vec::new(),
+            stamp: None,
             delivery: None,
             from_outside: false,
             budget: None,

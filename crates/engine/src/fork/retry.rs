@@ -7,7 +7,9 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use callboard_core::{AgentPin, Birth, Plan, RetryChange, RetryTerms, Run, RunBudget, retry_place};
-use callboard_protocol::{ForkMode, NodeId, Object, Owner, RunId, WorkflowDefinition, WorkflowId};
+use callboard_protocol::{
+    Dialect, ForkMode, NodeId, Object, Owner, RunId, WorkflowDefinition, WorkflowId,
+};
 
 use super::{ForkOrder, Overlay, left_at};
 use crate::decisions::Lane;
@@ -93,8 +95,8 @@ impl Engine {
     ) -> Result<PlannedRetry, EngineError> {
         let RetryOrder { source, from, definition, inputs, owner, key_mode } = order;
         let overlay = Overlay::default();
-        let mode = ForkMode::Branch;
-        let mut fork = ForkOrder { source, from: 0, mode, owner, key_mode, overlay };
+        let (mode, dialect) = (ForkMode::Branch, Dialect::V1);
+        let mut fork = ForkOrder { source, from: 0, mode, owner, key_mode, overlay, dialect };
         let opened = self.visible_source(scope, &fork).await?;
         let run = fork.source.clone();
         let refused = |refusal| EngineError::NotRetryable { run: run.clone(), refusal };

@@ -85,6 +85,7 @@ impl Store for InMemoryStore {
         Ok(tables.visible(scope, run).map(|run| Found {
             head: run.head,
             engine_version: run.birth.engine_version,
+            born: run.birth.born(),
             snapshot: run
                 .snapshot
                 .as_ref()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use callboard_core::{Birth, Entry, InterruptView, Run};
 use callboard_protocol::{
-    Event, EventId, InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId,
+    Dialect, Event, EventId, InterruptKind, NodeId, Object, RunId, Timestamp, WorkflowId,
 };
 
 use super::circuit::Circuit;
@@ -21,22 +21,52 @@ use crate::deliver::Parcel;
 use crate::engine::EngineError;
 use crate::logs::LogPosition;
 use crate::records::{Key, Kind, RecordChange};
-use crate::store::{Realm, Scope, StoreError};
+use crate::store::{Realm, Recorded, Scope, StoreError};
 
 /// What signs callbacks, and the tokens in them.
 #[async_trait]
 pub trait SignCallbacks: fmt::Debug + Send + Sync {
-    /// A token that answers this one question for as long as tokens live.
+    /// A token that answers this one question for as long as tokens live, in the scheme of the run's major.
     async fn token(
         &self,
         realm: &Realm,
         run: &RunId,
         question: &InterruptView,
-        at: Timestamp,
+        said: (Timestamp, Dialect),
     ) -> Result<String, StoreError>;
 
     /// What the callbacks of runs of one place are signed with.
     async fn secret(&self, place: &Scope) -> Result<Secret, StoreError>;
+
+    /// An event in the words of the protocol's second major, for a webhook that was registered under it.
+    async fn project(
+        &self,
+        webhook: &Webhook,
+        event: &Recorded,
+    ) -> Result<Option<TranslatedEvent>, ProjectError>;
+
+    /// The body of a callback in those words, for a run that was made through it.
+    fn project_callback(&self, place: &Scope, body: Value) -> Value;
+}
+
+/// An event as the second major tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TranslatedEvent {
+    pub webhook_id: String,
+    pub run_id: String,
+    pub kind: String,
+    /// The document.
+    pub event: Value,
+}
+
+/// Why an event is not told.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// The second major has no words or no seat for it, today and ever.
+    #[error("payload_unprojectable")]
+    Unprojectable,
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// A question to be brought to its run's own address: the body of a record that is there until it is settled. It is a
@@ -109,6 +139,7 @@ impl Callback {
             created_at: self.asked_at,
             since: LogPosition::default(),
             circuit: self.circuit,
+            dialect: Dialect::V1,
         }
     }
 }
@@ -190,12 +221,18 @@ impl DeliveryLoop {
         let token = if question.requires_auth {
             None
         } else {
-            let signed = signer.token(&place.realm(), run.id(), &question, at).await;
+            let said = (at, run.birth().born().dialect());
+            let signed = signer.token(&place.realm(), run.id(), &question, said).await;
             Some(signed.map_err(unsigned)?)
         };
         let secret = signer.secret(&place).await.map_err(unsigned)?;
-        let body = serde_json::to_string(&body(delivery, &run, question, token));
-        enclose(delivery, &secret, body.map_err(|_| unreadable.to_owned())?, at).map(Some)
+        let body = serde_json::to_value(body(delivery, &run, question, token));
+        let body = body.map_err(|_| unreadable.to_owned())?;
+        let body = match run.birth().born().dialect() {
+            Dialect::V1 => body,
+            Dialect::V2 => signer.project_callback(&place, body),
+        };
+        enclose(delivery.names(), &secret, body.to_string(), at).map(Some)
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use callboard_protocol::Timestamp;
 
+use super::fate::RetryPace;
 use super::webhook::Care;
 
 /// Failures in a row that open the circuit.
@@ -58,7 +59,12 @@ impl Circuit {
     }
 
     #[must_use]
-    pub(super) fn after_failure(&self, care: Care, at: Timestamp) -> Self {
+    pub(super) fn after_failure(
+        &self,
+        care: Care,
+        at: Timestamp,
+        (pace, most): (RetryPace, Duration),
+    ) -> Self {
         let consecutive = self.consecutive.saturating_add(1);
         let mut failures = self.failures.clone();
         failures.retain(|failure| at.since(*failure) < WINDOW);
@@ -66,7 +72,8 @@ impl Circuit {
         let has_failed = failures.len() >= MOST_FAILURES;
         Self {
             consecutive,
-            rest_until: (consecutive >= TRIPS).then(|| at.plus(rest(care, consecutive))),
+            rest_until: (consecutive >= TRIPS)
+                .then(|| at.plus(pace.scaled(rest(care, consecutive)).min(most))),
             failures,
             failed_at: self.failed_at.or(has_failed.then_some(at)),
         }
@@ -88,6 +95,7 @@ mod tests {
     use super::*;
 
     const HOUR: i64 = 3_600_000;
+    const USUAL: (RetryPace, Duration) = (RetryPace::USUAL, Duration::MAX);
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -96,7 +104,7 @@ mod tests {
     fn after_failures(care: Care, times: impl IntoIterator<Item = i64>) -> Circuit {
         times
             .into_iter()
-            .fold(Circuit::default(), |circuit, time| circuit.after_failure(care, at(time)))
+            .fold(Circuit::default(), |circuit, time| circuit.after_failure(care, at(time), USUAL))
     }
 
     #[test]
@@ -109,10 +117,10 @@ mod tests {
     #[test]
     fn a_failed_probe_opens_again_and_a_good_one_closes() {
         let open = after_failures(Care::BestEffort, [0, 1, 2, 3]);
-        let again = open.after_failure(Care::BestEffort, at(HOUR + 3));
+        let again = open.after_failure(Care::BestEffort, at(HOUR + 3), USUAL);
         assert_eq!(again.rest_until(), Some(at(2 * HOUR + 3)));
         let closed = again.after_success();
-        assert!(!closed.after_failure(Care::BestEffort, at(3 * HOUR)).is_open(at(3 * HOUR)));
+        assert!(!closed.after_failure(Care::BestEffort, at(3 * HOUR), USUAL).is_open(at(3 * HOUR)));
     }
 
     #[test]

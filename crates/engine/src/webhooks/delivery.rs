@@ -175,8 +175,12 @@ impl Planned {
 
     /// So many digits that the order of keys is that of the times, and then that of the log.
     fn key(&self, due_at: Timestamp) -> Key {
-        let (due_at, event) = (due_at.as_millis(), self.event.0);
-        Key::of([self.webhook.as_str(), &format!("{due_at:015}"), &format!("{event:020}")])
+        Self::key_at(&self.webhook, due_at, self.event.0)
+    }
+
+    pub(super) fn key_at(webhook: &WebhookId, due_at: Timestamp, event: u64) -> Key {
+        let due_at = due_at.as_millis();
+        Key::of([webhook.as_str(), &format!("{due_at:015}"), &format!("{event:020}")])
     }
 
     /// As it waits for its turn. A run is kept until its webhooks have received it.

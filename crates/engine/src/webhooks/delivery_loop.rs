@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use callboard_protocol::{Timestamp, WebhookId};
+use callboard_protocol::{Dialect, Timestamp, WebhookId};
 
 use super::callback::SignCallbacks;
 use super::circuit::Circuit;
 use super::delivery::DeadLetter;
-use super::fate::oldest_kept;
+use super::fate::{DEAD_LETTERS_KEPT, RetryPace, oldest_kept};
 use super::filter::{EventFilter, UnknownPattern};
 use super::plan::Audience;
 use super::records::Webhooks;
@@ -39,6 +39,7 @@ struct Inner {
     webhooks: Webhooks,
     deliver: Arc<dyn Deliver>,
     signer: Arc<dyn SignCallbacks>,
+    pace: RetryPace,
     /// Says that there may be something to do, other than a log that has grown.
     wake: Notify,
     /// Whether a log that grows is worth a look. Where nobody listens, runs must not pay for it.
@@ -57,6 +58,7 @@ pub struct Registration {
     pub tags: Vec<String>,
     pub care: Care,
     pub secret: Secret,
+    pub dialect: Dialect,
 }
 
 /// Why there is no such webhook now.
@@ -79,7 +81,18 @@ impl DeliveryLoop {
         deliver: Arc<dyn Deliver>,
         signer: Arc<dyn SignCallbacks>,
     ) -> Self {
+        Self::paced(engine, store, (deliver, signer), RetryPace::default())
+    }
+
+    /// The same with other waits between attempts.
+    pub fn paced(
+        engine: Engine,
+        store: Arc<dyn Store>,
+        (deliver, signer): (Arc<dyn Deliver>, Arc<dyn SignCallbacks>),
+        pace: RetryPace,
+    ) -> Self {
         let inner = Inner {
+            pace,
             engine,
             webhooks: Webhooks::new(store),
             deliver,
@@ -107,7 +120,7 @@ impl DeliveryLoop {
         scope: Scope,
         registration: Registration,
     ) -> Result<(), RegistrationError> {
-        let Registration { id, url, events, tags, care, secret } = registration;
+        let Registration { id, url, events, tags, care, secret, dialect } = registration;
         let events = EventFilter::read(events)?;
         self.inner.deliver.admit(&url).await?;
         let webhook = Webhook {
@@ -121,6 +134,7 @@ impl DeliveryLoop {
             created_at: self.now(),
             since: LogPosition::default(),
             circuit: Circuit::default(),
+            dialect,
         };
         self.inner.webhooks.register_webhook(webhook, secret).await?;
         self.wake();
@@ -152,7 +166,19 @@ impl DeliveryLoop {
         id: &WebhookId,
         limit: usize,
     ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
-        self.inner.webhooks.dead_letters(scope, id, oldest_kept(self.now()), limit).await
+        self.letters_after(scope, id, None, limit).await
+    }
+
+    /// The same from behind one of them on, which is named by its time and id.
+    pub async fn letters_after(
+        &self,
+        scope: &Scope,
+        id: &WebhookId,
+        after: Option<(Timestamp, u64)>,
+        limit: usize,
+    ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
+        let since = oldest_kept(self.now());
+        self.inner.webhooks.dead_letters(scope, id, (since, after), limit).await
     }
 
     /// Plans what has happened and begins what is due; answers when to look again.
@@ -192,6 +218,14 @@ impl DeliveryLoop {
             }
         }
     }
+
+    /// How attempts at durable webhooks follow each other.
+    pub fn pace(&self) -> RetryPace {
+        self.inner.pace
+    }
+
+    /// How long a dead letter is kept.
+    pub const LETTERS_KEPT: Duration = DEAD_LETTERS_KEPT;
 
     pub(super) fn webhooks(&self) -> &Webhooks {
         &self.inner.webhooks

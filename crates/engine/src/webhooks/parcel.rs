@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use serde_json::json;
 use sha2::Sha256;
 
 use callboard_protocol::{RunId, Timestamp, hex};
 
+use super::callback::TranslatedEvent;
 use super::delivery::Delivery;
 use super::webhook::Secret;
 use crate::deliver::Parcel;
@@ -39,12 +41,40 @@ pub(super) fn pack(delivery: &Delivery, secret: &Secret, at: Timestamp) -> Resul
         event,
     });
     let body = body.map_err(|_| "the stored event cannot be read".to_owned())?;
-    enclose(delivery, secret, body, at)
+    enclose(delivery.names(), secret, body, at)
+}
+
+/// The same in the words of the second major: no type beside the event, and a workspace only where there is one.
+pub(super) fn pack_projected(
+    delivery: &Delivery,
+    told: &TranslatedEvent,
+    secret: &Secret,
+    at: Timestamp,
+) -> Result<Parcel, String> {
+    let mut body = json!({ "runId": told.run_id, "event": told.event });
+    if let Some(workspace) = &delivery.workspace {
+        body["workspaceId"] = workspace.as_str().into();
+    }
+    let names = Names { url: &delivery.webhook.url, webhook: &told.webhook_id, kind: &told.kind };
+    enclose(names, secret, body.to_string(), at)
+}
+
+/// What stands around a body, in the words of its major.
+pub(super) struct Names<'a> {
+    url: &'a str,
+    webhook: &'a str,
+    kind: &'a str,
+}
+
+impl Delivery {
+    pub(super) fn names(&self) -> Names<'_> {
+        Names { url: &self.webhook.url, webhook: self.webhook.id.as_str(), kind: &self.event.kind }
+    }
 }
 
 /// A body with what stands around it.
 pub(super) fn enclose(
-    delivery: &Delivery,
+    names: Names<'_>,
     secret: &Secret,
     body: String,
     at: Timestamp,
@@ -53,8 +83,8 @@ pub(super) fn enclose(
     let signature =
         sign(secret, &seconds, &body).ok_or_else(|| "the secret cannot be used".to_owned())?;
     let own = [
-        ("Webhook-Id", delivery.webhook.id.as_str()),
-        ("Event-Type", &delivery.event.kind),
+        ("Webhook-Id", names.webhook),
+        ("Event-Type", names.kind),
         ("Timestamp", &seconds),
         ("Signature", &signature),
         ("Signature-Algorithm", "v1"),
@@ -69,7 +99,7 @@ pub(super) fn enclose(
     for family in FAMILIES {
         headers.extend(own.map(|(name, value)| (format!("{family}{name}"), value.to_owned())));
     }
-    Ok(Parcel { url: delivery.webhook.url.clone(), headers, body, within: WITHIN })
+    Ok(Parcel { url: names.url.to_owned(), headers, body, within: WITHIN })
 }
 
 /// The secret's own text is the key. HMAC takes keys of any length, so there is always a signature.

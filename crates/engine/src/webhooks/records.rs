@@ -142,13 +142,14 @@ impl Webhooks {
         &self,
         scope: &Scope,
         id: &WebhookId,
-        since: Timestamp,
+        (since, after): (Timestamp, Option<(Timestamp, u64)>),
         limit: usize,
     ) -> Result<Option<Vec<DeadLetter>>, StoreError> {
         if !self.is_visible(scope, id).await? {
             return Ok(None);
         }
-        let page = below(Kind::WebhookDeadLetter, id).descending().limit(limit);
+        let after = after.map(|(at, event)| Planned::key_at(id, at, event));
+        let page = below(Kind::WebhookDeadLetter, id).descending().after(after).limit(limit);
         let letters = self.store.scan(&page).await?;
         let letters = letters.iter().map(Record::read);
         let mut letters = letters.collect::<Result<Vec<DeadLetter>, _>>()?;

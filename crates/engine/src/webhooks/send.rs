@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use callboard_protocol::Timestamp;
+use callboard_protocol::{Dialect, Timestamp};
 
 use super::delivery::{Delivery, Fate, TakeRequest};
 use super::delivery_loop::DeliveryLoop;
 use super::fate::settle;
-use super::parcel::{WITHIN, pack};
+use super::parcel::{WITHIN, pack, pack_projected};
 use crate::deliver::DeliverError;
 use crate::store::StoreError;
 
@@ -22,7 +22,7 @@ const LEASE: Duration = Duration::from_secs(30);
 /// What an attempt that did not fail came to.
 enum Sent {
     Taken,
-    /// A question that was settled before it could be brought; nobody was contacted.
+    /// A question that was settled before it could be brought, or an event whose run is gone; nobody was contacted.
     Moot,
 }
 
@@ -77,7 +77,7 @@ impl DeliveryLoop {
                 "webhook not delivered"
             );
         }
-        let settlement = settle(&delivery, outcome.map(drop), self.now());
+        let settlement = settle(&delivery, outcome.map(drop), self.now(), self.pace());
         let is_callback = delivery.secret.is_none();
         if is_callback && matches!(settlement.fate, Fate::Dead { .. }) {
             tracing::warn!(webhook = %delivery.webhook.id, "callback given up; the question stays in the inbox");
@@ -102,6 +102,13 @@ impl DeliveryLoop {
     async fn post(&self, delivery: &Delivery) -> Result<Sent, String> {
         let began = self.now();
         let parcel = match &delivery.secret {
+            Some(secret) if delivery.webhook.dialect == Dialect::V2 => {
+                let told = self.signer().project(&delivery.webhook, &delivery.event).await;
+                let Some(told) = told.map_err(|error| error.to_string())? else {
+                    return Ok(Sent::Moot);
+                };
+                pack_projected(delivery, &told, secret, began)?
+            }
             Some(secret) => pack(delivery, secret, began)?,
             None => match Box::pin(self.pack_callback(delivery, began)).await? {
                 Some(parcel) => parcel,

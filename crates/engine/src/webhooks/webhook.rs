@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use callboard_protocol::{Timestamp, WebhookId, hex};
+use callboard_protocol::{Dialect, Timestamp, WebhookId, hex};
 
 use super::circuit::Circuit;
 use super::filter::EventFilter;
@@ -40,6 +40,8 @@ pub struct Webhook {
     /// It receives what was committed after this.
     pub since: LogPosition,
     pub circuit: Circuit,
+    /// The major of the protocol that it was registered under, and is told in.
+    pub dialect: Dialect,
 }
 
 /// What deliveries are signed with: 64 hexadecimal digits. Debugging does not show it.
@@ -83,6 +85,8 @@ struct Stored {
     since: LogPosition,
     #[serde(default)]
     circuit: Circuit,
+    #[serde(default)]
+    dialect: Dialect,
     secret: Secret,
 }
 
@@ -102,6 +106,7 @@ impl Webhook {
             created_at: self.created_at,
             since: self.since,
             circuit: self.circuit.clone(),
+            dialect: self.dialect,
             secret: secret.clone(),
         };
         RecordChange::put(Kind::Webhook, Self::key(&self.id), self.scope.clone(), &stored)
@@ -120,6 +125,7 @@ impl Webhook {
             created_at: stored.created_at,
             since: stored.since,
             circuit: stored.circuit,
+            dialect: stored.dialect,
         };
         Ok((webhook, stored.secret))
     }

@@ -348,6 +348,7 @@ async fn replay_calls(fate: Fate) -> (Vec<Recorded>, Vec<Recorded>, u64) {
         mode: ForkMode::Replay,
         owner: Owner { tenant: "default".into(), workspace: None, principal: None },
         key_mode: KeyMode::Live,
+        dialect: callboard_protocol::Dialect::V1,
         overlay: Overlay::default(),
     };
     let fork = first.fork(&scope(), order, None).await.unwrap();

@@ -298,6 +298,7 @@ fn fork(source: &RunId, from: u64, mode: ForkMode) -> ForkOrder {
         mode,
         owner: Owner { tenant: "default".into(), workspace: None, principal: None },
         key_mode: KeyMode::Live,
+        dialect: callboard_protocol::Dialect::V1,
         overlay: Overlay::default(),
     }
 }

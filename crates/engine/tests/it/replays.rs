@@ -150,6 +150,7 @@ impl World {
             mode,
             owner: Owner { tenant: "default".into(), workspace: None, principal: None },
             key_mode: KeyMode::Live,
+            dialect: callboard_protocol::Dialect::V1,
             overlay: Overlay::default(),
         };
         self.engine.fork(&scope(), order, None).await.unwrap().run

@@ -47,6 +47,7 @@ async fn a_run_goes_when_its_time_is_over_and_not_before() {
         mode: ForkMode::Replay,
         owner: Owner { tenant: "default".into(), workspace: None, principal: None },
         key_mode: KeyMode::Live,
+        dialect: callboard_protocol::Dialect::V1,
         overlay: Overlay::default(),
     };
     let refused = engine.fork(&scope(), fork, None).await;

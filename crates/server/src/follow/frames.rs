@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use callboard_engine::{HeartbeatNotice, Recorded, Watcher};
+use callboard_protocol::Object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::problem::Problem;
+use crate::v2::run_projection::RunProjection;
+
+const SNAPSHOT: &str = "state.snapshot";
 
 /// The id that a client resumes from, the name, and JSON on one line.
 #[derive(Debug)]
@@ -52,14 +56,38 @@ pub(super) fn chunk(event: &Recorded) -> Frame {
 }
 
 /// The run after its first `version` events, under the id of the last of them.
-pub(super) async fn snapshot(watcher: &mut Watcher, version: u64) -> Result<Frame, Problem> {
+pub(super) async fn snapshot(
+    watcher: &mut Watcher,
+    version: u64,
+    projection: Option<&RunProjection>,
+) -> Result<Frame, Problem> {
     let snapshot = watcher.advance_to(version).await?;
-    let mut data = serde_json::to_value(snapshot).map_err(|error| Problem::internal(&error))?;
     let id = version.checked_sub(1);
+    let mut data = serde_json::to_value(snapshot).map_err(|error| Problem::internal(&error))?;
+    if let Some(projection) = projection {
+        let told = Value::Object(projection.snapshot(&data.to_string())?);
+        return Ok(Frame { id, name: SNAPSHOT.to_owned(), data: told.to_string() });
+    }
     if let (Some(fields), Some(id)) = (data.as_object_mut(), id) {
         fields.insert("atSeq".to_owned(), Value::from(id));
     }
-    Ok(Frame { id, name: "state.snapshot".to_owned(), data: data.to_string() })
+    Ok(Frame { id, name: SNAPSHOT.to_owned(), data: data.to_string() })
+}
+
+/// The same, already in the words of the second major.
+pub(super) fn told_snapshot(id: u64, told: Object) -> Frame {
+    Frame { id: Some(id), name: SNAPSHOT.to_owned(), data: Value::Object(told).to_string() }
+}
+
+/// An event in the words of the second major.
+pub(super) fn told(document: Value) -> Frame {
+    let name = document["type"].as_str().unwrap_or_default().to_owned();
+    Frame { id: document["sequence"].as_u64(), name, data: document.to_string() }
+}
+
+pub(super) fn told_chunk(document: Value) -> Frame {
+    let (id, data) = (document["sequence"].as_u64(), document["payload"].to_string());
+    Frame { id, name: "ai.message.chunk".to_owned(), data }
 }
 
 /// A batch goes out before its window ends once it has this many frames or bytes: a busy run must not fill the memory.

@@ -71,6 +71,10 @@ impl Snapshot {
         self.version.saturating_sub(1)
     }
 
+    pub(super) fn text(&self) -> &str {
+        &self.json
+    }
+
     /// The fields behind the opening brace, without a copy.
     pub(super) fn fields(self: &Arc<Self>) -> Bytes {
         Bytes::from_owner(Fields(Arc::clone(self)))

@@ -9,6 +9,7 @@ use callboard_protocol::{Tenant, Timestamp, Workspace, hex};
 use super::DEFAULT_TENANT;
 use super::text::{self, KeyText};
 use crate::scopes;
+use crate::v2::id::is_tenant;
 
 /// One configured key. Debugging it does not show the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,10 @@ pub enum StaticKeyError {
     NotSendable,
     #[error("the tenant or workspace is empty")]
     EmptyRealm,
+    #[error(
+        "{0:?} cannot be part of an id: a tenant or workspace has up to 128 letters, digits, and . _ ~ -"
+    )]
+    Unwritable(String),
     #[error("unknown scope {0:?}")]
     UnknownScope(String),
 }
@@ -66,6 +71,11 @@ fn parse_realm(text: &str) -> Result<Realm, StaticKeyError> {
     };
     if tenant.is_empty() || workspace == Some("") {
         return Err(StaticKeyError::EmptyRealm);
+    }
+    if let Some(name) =
+        [Some(tenant), workspace].into_iter().flatten().find(|name| !is_tenant(name))
+    {
+        return Err(StaticKeyError::Unwritable(name.to_owned()));
     }
     Ok(Realm { tenant: tenant.into(), workspace: workspace.map(Into::into) })
 }
@@ -138,6 +148,8 @@ mod tests {
             ("a b", StaticKeyError::NotSendable),
             ("k=", StaticKeyError::EmptyRealm),
             ("k=acme/", StaticKeyError::EmptyRealm),
+            ("k=ac me", StaticKeyError::Unwritable("ac me".to_owned())),
+            ("k=acme/o:ps", StaticKeyError::Unwritable("o:ps".to_owned())),
             ("k=acme+runs:reed", StaticKeyError::UnknownScope("runs:reed".to_owned())),
         ] {
             assert_eq!(parse(text), Err(error), "{text}");

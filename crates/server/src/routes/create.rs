@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use callboard_core::{SpanContext, TraceContext};
 use callboard_engine::{DeliverError, EngineError, KeyMode, Order, StoreError, Target};
-use callboard_protocol::{CreateRun, CreatedRun, Object};
+use callboard_protocol::{CreateRun, CreatedRun, Dialect, Object};
 use serde_json::Value;
 
 use super::strict;
@@ -21,6 +21,8 @@ use crate::keys::Caller;
 use crate::metrics;
 use crate::problem::{Code, Problem};
 use crate::scopes::RESPOND;
+use crate::v2::configurable;
+use crate::v2::edge::Speaks;
 
 const MOST_TAGS: usize = 100;
 const LONGEST_TAG: usize = 256;
@@ -31,18 +33,26 @@ pub(super) async fn create(
     State(host): State<Arc<Host>>,
     caller: Caller,
     MaybeKeyed(keyed): MaybeKeyed,
+    Speaks(dialect): Speaks,
     headers: HeaderMap,
     Shaped(body): Shaped<CreateRun>,
 ) -> Result<Response, Problem> {
     // Large, and handed on several times: only its address is.
-    let order = Box::new(order(&caller, &headers, body)?);
-    strict::order(&host, &caller, &order.target, &order.inputs, &order.configurable).await?;
+    let order = Box::new(Order { dialect, ..order(&caller, &headers, body)? });
+    let options = configurable::read_ones(&order.configurable, dialect);
+    strict::order(&host, &caller, &order.target, &order.inputs, &options).await?;
     if let Some(url) = &order.callback_url {
         // What is posted there contains a link that answers the question.
         if !caller.may(RESPOND) {
             return Err(missing_scope(RESPOND));
         }
-        let refused = |error: DeliverError| Problem::invalid_at("callbackUrl", &error.to_string());
+        let refused = |error: DeliverError| {
+            let problem = Problem::invalid_at("callbackUrl", &error.to_string());
+            match dialect {
+                Dialect::V1 => problem,
+                Dialect::V2 => problem.with("field", "callbackUrl"),
+            }
+        };
         host.app.deliveries.admit_callback(url).await.map_err(refused)?;
     }
     let trace = order.trace.clone();

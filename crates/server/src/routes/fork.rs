@@ -20,20 +20,24 @@ use crate::idempotency::settle;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
+use crate::v2::configurable;
+use crate::v2::edge::Speaks;
 
 pub(super) async fn fork(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Named(run): Named<RunId>,
     MaybeKeyed(keyed): MaybeKeyed,
+    speaks: Speaks,
     Shaped(body): Shaped<ForkRun>,
 ) -> Result<Response, Problem> {
     // A caller that forks a run learns what is in it.
     if !caller.may("runs:read") {
         return Err(missing_scope("runs:read"));
     }
-    let order = order(&caller, run, body)?;
-    strict::overlay(&host, &caller, &order.source, &order.overlay.configurable).await?;
+    let order = order((&caller, speaks), run, body)?;
+    let options = configurable::read_ones(&order.overlay.configurable, speaks.0);
+    strict::overlay(&host, &caller, &order.source, &options).await?;
     let (source, from, mode) = (order.source.clone(), order.from, order.mode);
     let describe = move |done: &Done| {
         let forked = ForkedRun::of(done.run.clone(), source.clone(), from, mode, done.status);
@@ -74,7 +78,11 @@ pub(super) async fn origin(
     Ok(Answer::of(StatusCode::OK, &RunOrigin { run_id: run, host_id, runs, delivery, member }))
 }
 
-fn order(caller: &Caller, source: RunId, body: ForkRun) -> Result<ForkOrder, Problem> {
+fn order(
+    (caller, Speaks(dialect)): (&Caller, Speaks),
+    source: RunId,
+    body: ForkRun,
+) -> Result<ForkOrder, Problem> {
     let mode = body.mode.ok_or_else(|| Problem::invalid_at("mode", "is required"))?;
     let from = match (body.from_seq, mode) {
         (Some(from), _) => u64::try_from(from)
@@ -102,6 +110,7 @@ fn order(caller: &Caller, source: RunId, body: ForkRun) -> Result<ForkOrder, Pro
         mode,
         owner: caller.owner(),
         key_mode: caller.scope.mode,
+        dialect,
         overlay: Overlay { configurable, tags: overlay.tags, metadata: overlay.metadata },
     })
 }

@@ -7,7 +7,9 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use callboard_core::{InterruptView, Refusal, Resolution, Via};
 use callboard_engine::{EngineError, Scope, SignCallbacks};
-use callboard_protocol::{InterruptKind, NodeId, Object, Principal, RunId, RunStatus, Timestamp};
+use callboard_protocol::{
+    Dialect, InterruptKind, NodeId, Object, Principal, RunId, RunStatus, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -20,6 +22,7 @@ use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 use crate::scopes::DELEGATE;
 use crate::token::{Claim, Intent, Link};
+use crate::v2::edge::Speaks;
 
 /// `{resumeValue}`, or the flat answer that older clients send.
 pub(super) type AnswerBody = Object;
@@ -59,6 +62,7 @@ pub(super) async fn resolve(
     caller: Caller,
     Path(place): Path<Place>,
     MaybeKeyed(keyed): MaybeKeyed,
+    speaks: Speaks,
     Shaped(body): Shaped<AnswerBody>,
 ) -> Result<Response, Problem> {
     let (run, node) = (RunId::from(place.run), NodeId::from(place.node));
@@ -77,7 +81,7 @@ pub(super) async fn resolve(
     });
     match settled.await {
         Err(problem) if problem.code == Code::RunTerminal => {
-            Err(too_late(&host, &caller.scope, &run, problem).await?)
+            Err(too_late(&host, &caller.scope, (&run, speaks), problem).await?)
         }
         settled => settled,
     }
@@ -117,8 +121,9 @@ fn via(caller: &Caller, open: Option<&InterruptView>) -> Via {
 pub(super) async fn inspect(
     State(host): State<Arc<Host>>,
     Named(token): Named<String>,
+    speaks: Speaks,
 ) -> Result<Response, Problem> {
-    let (link, scope) = open_link(&host, &token).await?;
+    let (link, scope) = open_link(&host, &token, speaks).await?;
     let interrupts = host.app.engine.interrupts(&scope, &link.run_id).await?;
     let open = interrupts.into_iter().find(|open| open.id == link.interrupt_id);
     let open = open
@@ -137,9 +142,10 @@ pub(super) async fn inspect(
 pub(super) async fn answer(
     State(host): State<Arc<Host>>,
     Named(token): Named<String>,
+    speaks: Speaks,
     Shaped(body): Shaped<AnswerBody>,
 ) -> Result<Response, Problem> {
-    let (link, scope) = open_link(&host, &token).await?;
+    let (link, scope) = open_link(&host, &token, speaks).await?;
     if link.intent == Intent::Inspect {
         return Err(Problem::new(Code::Forbidden, "this link may look, not answer"));
     }
@@ -150,6 +156,10 @@ pub(super) async fn answer(
         via: Via::Token { interrupt_id: link.interrupt_id.clone() },
     };
     let done = host.app.engine.resolve(&scope, &link.run_id, resolution, None).await;
+    if let (Err(EngineError::Refused(Refusal::Ended { status })), Dialect::V2) = (&done, speaks.0) {
+        let ended = Refusal::Ended { status: *status }.into();
+        return Err(too_late(&host, &scope, (&link.run_id, speaks), ended).await?);
+    }
     let done = done.map_err(|error| match error {
         // To the holder of a link, a run that has ended is a question that is settled.
         EngineError::Refused(Refusal::Ended { .. } | Refusal::NoInterrupt { .. }) => {
@@ -161,8 +171,17 @@ pub(super) async fn answer(
 }
 
 /// Reads a link and finds whose run it speaks of.
-pub(crate) async fn open_link(host: &Host, token: &str) -> Result<(Link, Scope), Problem> {
-    let unknown = || Problem::new(Code::InterruptNotFound, "no such interrupt");
+pub(crate) async fn open_link(
+    host: &Host,
+    token: &str,
+    Speaks(dialect): Speaks,
+) -> Result<(Link, Scope), Problem> {
+    let unknown = || match dialect {
+        Dialect::V2 if Claim::is_of_second(token) => {
+            Problem::new(Code::InterruptTokenInvalid, "this host has not signed the token")
+        }
+        Dialect::V1 | Dialect::V2 => Problem::new(Code::InterruptNotFound, "no such interrupt"),
+    };
     let claim = Claim::of(token).ok_or_else(unknown)?;
     // Whose secret must have signed it is known only with the run.
     let scope = host.app.engine.scope_of(claim.run()).await?.ok_or_else(unknown)?;
@@ -214,7 +233,7 @@ fn answered(run: &RunId, node: &NodeId, status: RunStatus) -> Answer {
 async fn too_late(
     host: &Host,
     scope: &Scope,
-    run: &RunId,
+    (run, Speaks(dialect)): (&RunId, Speaks),
     problem: Problem,
 ) -> Result<Problem, Problem> {
     let is_cancelled =
@@ -225,5 +244,9 @@ async fn too_late(
     let seen = host.app.engine.snapshot(scope, run).await?;
     let shown: Option<Value> = seen.and_then(|seen| serde_json::from_str(&seen.json).ok());
     let is_child = shown.is_some_and(|shown| shown.get("parentRunId").is_some());
-    Ok(if is_child { Problem { code: Code::InterruptGone, ..problem } } else { problem })
+    Ok(match dialect {
+        _ if is_child => Problem { code: Code::InterruptGone, ..problem },
+        Dialect::V1 => problem,
+        Dialect::V2 => Problem { code: Code::InterruptAlreadyResolved, ..problem },
+    })
 }

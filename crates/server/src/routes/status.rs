@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use callboard_protocol::Dialect;
 use serde_json::json;
 
 use crate::answer::Answer;
@@ -13,15 +14,17 @@ use crate::app::{Host, NotReady};
 use crate::conditional;
 use crate::keys::Caller;
 use crate::problem::Problem;
+use crate::v2::edge::Speaks;
 
 /// A database that answers later than this is away.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn discovery(
     State(host): State<Arc<Host>>,
+    speaks: Speaks,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let document = host.discovery.document(&host)?;
+    let document = host.discovery.document(&host, speaks.0)?;
     let mut response = if conditional::is_known(&headers, &document.tag) {
         conditional::not_modified(&document.tag)
     } else {
@@ -29,7 +32,9 @@ pub(super) async fn discovery(
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
-    if let Ok(tag) = HeaderValue::from_str(&document.negotiation_tag) {
+    // The second major has plain entity tags alone.
+    let tag = HeaderValue::from_str(&document.negotiation_tag).ok();
+    if let Some(tag) = tag.filter(|_| speaks.0 == Dialect::V1) {
         headers.insert(HeaderName::from_static("capabilities-etag"), tag);
     }
     Ok(response)
@@ -40,11 +45,14 @@ pub(super) async fn scoped_discovery(
     State(host): State<Arc<Host>>,
     caller: Caller,
 ) -> Result<Answer, Problem> {
-    Answer::json(StatusCode::OK, &host.discovery.document(&host)?.scoped(&caller)?)
+    Answer::json(StatusCode::OK, &host.discovery.document(&host, Dialect::V1)?.scoped(&caller)?)
 }
 
-pub(super) async fn openapi(State(host): State<Arc<Host>>) -> Response {
-    json_bytes(host.openapi.clone())
+pub(super) async fn openapi(State(host): State<Arc<Host>>, speaks: Speaks) -> Response {
+    json_bytes(match speaks.0 {
+        Dialect::V1 => host.openapi.clone(),
+        Dialect::V2 => host.second_openapi.clone(),
+    })
 }
 
 pub(super) async fn health() -> Answer {

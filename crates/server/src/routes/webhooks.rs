@@ -1,6 +1,7 @@
 //! Webhooks over HTTP: registered with a secret that is shown once, listed, removed, and their dead letters.
 
 mod letters;
+mod second;
 
 use std::sync::Arc;
 
@@ -10,18 +11,20 @@ use axum::response::{IntoResponse, Response};
 use callboard_engine::{
     Care, DeadLetter, Made, Registration, RegistrationError, Secret, UnknownPattern, Webhook,
 };
-use callboard_protocol::{EventId, RunId, Timestamp, WebhookId, hex};
+use callboard_protocol::{Dialect, EventId, RunId, Timestamp, WebhookId, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::app::Host;
-use crate::extract::{Named, Shaped};
+use crate::extract::{Named, Sent, parse};
 use crate::idempotency::Kept;
 use crate::keys::Caller;
 use crate::page::PageSize;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
+use crate::v2::edge::Speaks;
+use crate::v2::event_names;
 
 /// 256 bits, written as 64 hexadecimal digits.
 const SECRET_BYTES: usize = 32;
@@ -29,8 +32,10 @@ const SECRET_BYTES: usize = 32;
 /// More than the protocol has names for, and few enough to compare each event with.
 const MOST_EVENTS: usize = 200;
 const MOST_TAGS: usize = 100;
+const LONGEST_SECRET: usize = 256;
 
 pub(super) use letters::{drop_one, pending, replay, replay_all};
+pub(super) use second::dead_letters as second_dead_letters;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -40,6 +45,49 @@ pub(super) struct RegisterWebhook {
     tenant_id: Option<String>,
     tags: Option<Vec<String>>,
     durable: Option<bool>,
+    /// The second major lets its caller bring one.
+    #[serde(skip)]
+    secret: Option<Secret>,
+}
+
+/// The same as the second major closes it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RegisterSecond {
+    url: String,
+    events: Vec<String>,
+    secret: Option<String>,
+    tags: Option<Vec<String>>,
+    signature_algorithms: Option<Vec<String>>,
+}
+
+impl RegisterSecond {
+    /// Names become those of the log, and every webhook is durable.
+    fn read(self) -> Result<RegisterWebhook, Problem> {
+        let unknown = |name: &str| {
+            Problem::invalid_at("events", &format!("no event of this major is called {name:?}"))
+        };
+        let first = |name: &String| {
+            event_names::first_pattern(name).map(str::to_owned).ok_or_else(|| unknown(name))
+        };
+        let events = self.events.iter().map(first).collect::<Result<_, _>>()?;
+        let algorithms = self.signature_algorithms.unwrap_or_default();
+        if algorithms.iter().any(|algorithm| algorithm != "v1") {
+            return Err(Problem::invalid_at("signatureAlgorithms", "this host signs with v1"));
+        }
+        let fits = |text: &String| (1..=LONGEST_SECRET).contains(&text.len());
+        if self.secret.as_ref().is_some_and(|secret| !fits(secret)) {
+            return Err(Problem::invalid_at("secret", "must have 1 to 256 bytes"));
+        }
+        Ok(RegisterWebhook {
+            url: self.url,
+            events,
+            tenant_id: None,
+            tags: self.tags,
+            durable: Some(true),
+            secret: self.secret.map(Secret::new),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -88,8 +136,13 @@ struct DeadLetterLine {
 pub(super) async fn register(
     State(host): State<Arc<Host>>,
     caller: Caller,
-    Shaped(body): Shaped<RegisterWebhook>,
+    speaks: Speaks,
+    Sent(body): Sent,
 ) -> Result<Response, Problem> {
+    let body: RegisterWebhook = match speaks.0 {
+        Dialect::V1 => parse(&body)?,
+        Dialect::V2 => parse::<RegisterSecond>(&body)?.read()?,
+    };
     check_tenant(&caller, body.tenant_id.as_deref())?;
     if !(1..=MOST_EVENTS).contains(&body.events.len()) {
         return Err(Problem::invalid_at("events", "must name 1 to 200 events"));
@@ -98,8 +151,10 @@ pub(super) async fn register(
     if tags.len() > MOST_TAGS {
         return Err(Problem::invalid_at("tags", "must be 100 at most"));
     }
-    let secret = make_secret()?;
+    let is_theirs = body.secret.is_some();
+    let secret = body.secret.map_or_else(make_secret, Ok)?;
     let registration = Registration {
+        dialect: speaks.0,
         id: format!("wh_{}", uuid::Uuid::now_v7().simple()).into(),
         url: body.url,
         events: body.events,
@@ -114,7 +169,16 @@ pub(super) async fn register(
     });
     host.app.keys.note(&caller, Made::Webhook(registration.id.clone())).await?;
     host.app.deliveries.register(caller.scope, registration).await.map_err(problem)?;
-    Ok(shown_once(shown, &secret))
+    Ok(match speaks.0 {
+        Dialect::V1 => shown_once(shown, &secret),
+        Dialect::V2 if is_theirs => Answer::of(StatusCode::CREATED, &shown).into_response(),
+        Dialect::V2 => {
+            let kept = Kept::As(shown.to_string());
+            let mut shown = shown;
+            shown["secret"] = secret.reveal().into();
+            kept.mark(Answer::of(StatusCode::CREATED, &shown).into_response())
+        }
+    })
 }
 
 fn make_secret() -> Result<Secret, Problem> {

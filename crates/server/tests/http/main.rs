@@ -71,6 +71,7 @@ mod tools;
 mod trigger_ends;
 mod trigger_rows;
 mod triggers;
+mod v2;
 mod webhooks;
 mod work;
 mod workflows;

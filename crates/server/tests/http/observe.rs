@@ -103,12 +103,12 @@ async fn a_request_is_one_line_without_secrets() {
         "status": 404
       },
       {
-        "code": "validation_error",
+        "code": "not_found",
         "latency_ms": 0,
         "message": "request answered",
         "method": "GET",
         "path": "unrouted",
-        "status": 400
+        "status": 404
       },
       {
         "code": "internal_error",

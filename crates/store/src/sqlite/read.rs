@@ -123,14 +123,17 @@ pub(super) fn find(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option
     let mut select = db.prepare_cached(concat!(
         "SELECT ",
         head_columns!(),
-        ", runs.engine_version, snapshots.body
-         FROM runs LEFT JOIN snapshots ON snapshots.run = runs.id AND snapshots.version = runs.version
+        ", runs.engine_version, snapshots.body, births.record
+         FROM runs JOIN births ON births.run = runs.id LEFT JOIN snapshots ON snapshots.run = runs.id AND snapshots.version = runs.version
          WHERE runs.run_id = ?4 AND ",
         in_scope!(),
     ))?;
     let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Found { head: head(row)?, engine_version: row.get(4)?, snapshot: row.get(5)? }))
+    let born = serde_json::from_str(row.get_ref(6)?.as_str().unwrap_or_default());
+    let born = born.map_err(|error| Fault::unreadable(format!("the birth of {run}"), &error))?;
+    let (engine_version, snapshot) = (row.get(4)?, row.get(5)?);
+    Ok(Some(Found { head: head(row)?, engine_version, born, snapshot }))
 }
 
 pub(super) fn page(

@@ -35,7 +35,8 @@ pub(crate) async fn a_deployment_changes_together_with_its_run(
     let store = Deployments::new(subject.store()?);
     assert_eq!(store.deployment(&of("acme"), &AGENT.into()).await?, stored(2, "two"));
     for run in ["r1", "r2"] {
-        assert!(subject.port()?.find(&acme(), &run.into()).await?.is_some(), "{run}");
+        let found = subject.port()?.find(&acme(), &run.into()).await?;
+        assert_eq!(found.map(|found| found.born), Some(new_run(run).birth.born()), "{run}");
     }
     Ok(())
 }

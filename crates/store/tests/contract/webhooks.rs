@@ -24,6 +24,7 @@ fn webhook(id: &str) -> Webhook {
         created_at: at(500),
         since: LogPosition::default(),
         circuit: Circuit::default(),
+        dialect: callboard_protocol::Dialect::V1,
     }
 }
 
@@ -81,7 +82,7 @@ fn dead(reason: &str) -> Fate {
 }
 
 async fn reasons(webhooks: &Webhooks, since: i64) -> anyhow::Result<Vec<(u64, String)>> {
-    let letters = webhooks.dead_letters(&acme(), &"wh_a".into(), at(since), 10).await?;
+    let letters = webhooks.dead_letters(&acme(), &"wh_a".into(), (at(since), None), 10).await?;
     let letters = letters.unwrap_or_default();
     Ok(letters.into_iter().map(|letter| (letter.sequence, letter.reason)).collect())
 }
@@ -100,13 +101,17 @@ pub(crate) async fn a_webhook_is_seen_and_removed_in_its_scope_only(
         Scope { mode: KeyMode::Live, ..own.clone() },
     ] {
         assert_eq!(webhooks.webhooks(&foreign).await?, [], "{foreign:?}");
-        assert_eq!(webhooks.dead_letters(&foreign, &id, at(0), 10).await?, None, "{foreign:?}");
+        assert_eq!(
+            webhooks.dead_letters(&foreign, &id, (at(0), None), 10).await?,
+            None,
+            "{foreign:?}"
+        );
         assert!(!webhooks.remove_webhook(&foreign, &id).await?, "{foreign:?}");
     }
     assert_eq!(webhooks.webhooks(&own).await?, std::slice::from_ref(&stored));
     let whole_tenant = Scope { workspace: None, ..own.clone() };
     assert_eq!(webhooks.webhooks(&whole_tenant).await?, [stored]);
-    assert_eq!(webhooks.dead_letters(&own, &id, at(0), 10).await?, Some(Vec::new()));
+    assert_eq!(webhooks.dead_letters(&own, &id, (at(0), None), 10).await?, Some(Vec::new()));
     assert!(webhooks.remove_webhook(&own, &id).await?);
     assert!(!webhooks.remove_webhook(&own, &id).await?);
     Ok(())
@@ -370,7 +375,7 @@ pub(crate) async fn dead_letters_are_the_owners_and_are_forgotten_in_time(
     assert_eq!(reasons(&webhooks, 0).await?, [(1, "b".to_owned()), (0, "a".to_owned())]);
     assert_eq!(reasons(&webhooks, 11).await?, [(1, "b".to_owned())]);
     let letters =
-        webhooks.dead_letters(&acme(), &"wh_a".into(), at(0), 1).await?.unwrap_or_default();
+        webhooks.dead_letters(&acme(), &"wh_a".into(), (at(0), None), 1).await?.unwrap_or_default();
     let shown = letters
         .first()
         .map(|letter| (letter.run.clone(), letter.kind.as_str(), letter.attempts, letter.dead_at));
@@ -460,7 +465,7 @@ pub(crate) async fn a_callback_comes_with_its_append_and_goes_with_its_outcome(
     assert_eq!(failed.webhook.url, webhook("cb").url);
     let id = &failed.webhook.id;
     assert!(id.as_str().starts_with("cb_"), "{id}");
-    assert_eq!(webhooks.dead_letters(&acme(), id, at(0), 10).await?, None);
+    assert_eq!(webhooks.dead_letters(&acme(), id, (at(0), None), 10).await?, None);
     assert!(!webhooks.remove_webhook(&acme(), id).await?);
     assert!(take(&webhooks, 601).await?.is_empty(), "somebody has it");
     webhooks.settle_delivery(&failed, &settled(601, Fate::Retry { due_at: at(700) })).await?;

@@ -1,8 +1,8 @@
 //! Plain values that scenarios start from.
 
-use callboard_core::{Birth, Confidence, Head, RunLimits};
+use callboard_core::{Birth, Confidence, Head, RunLimits, ShownSubject, Stamp, SubjectBasis};
 use callboard_engine::{Append, KeyMode, NewRun, Row, Scope};
-use callboard_protocol::{Object, Owner, RunStatus, Timestamp};
+use callboard_protocol::{Dialect, Object, Owner, RunStatus, Timestamp};
 
 pub(crate) fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -48,6 +48,11 @@ pub(crate) fn new_run(id: &str) -> NewRun {
         charged_to: None,
         principal_scope: None,
         files: Vec::new(),
+        stamp: Some(Stamp {
+            era: 3,
+            dialect: Dialect::V2,
+            subject: ShownSubject { basis: SubjectBasis::Host, principal: None },
+        }),
         delivery: None,
         from_outside: false,
         trace: None,

@@ -74,6 +74,7 @@ impl Scenario for Control {
                     mode: ForkMode::Branch,
                     owner: owner(),
                     key_mode: scope().mode,
+                    dialect: callboard_protocol::Dialect::V1,
                     overlay: Overlay::default(),
                 };
                 let fork = async |remember| -> Result<_, EngineError> {

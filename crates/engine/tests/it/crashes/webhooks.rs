@@ -44,13 +44,25 @@ impl SignCallbacks for Receiver {
         _: &Realm,
         _: &RunId,
         _: &InterruptView,
-        _: Timestamp,
+        _: (Timestamp, callboard_protocol::Dialect),
     ) -> Result<String, StoreError> {
         Ok("token".to_owned())
     }
 
     async fn secret(&self, _: &Scope) -> Result<Secret, StoreError> {
         Ok(Secret::new("secret".to_owned()))
+    }
+
+    async fn project(
+        &self,
+        _: &callboard_engine::Webhook,
+        _: &callboard_engine::Recorded,
+    ) -> Result<Option<callboard_engine::TranslatedEvent>, callboard_engine::ProjectError> {
+        Ok(None)
+    }
+
+    fn project_callback(&self, _: &Scope, body: serde_json::Value) -> serde_json::Value {
+        body
     }
 }
 
@@ -61,6 +73,7 @@ fn deliveries(host: &Host) -> DeliveryLoop {
 
 async fn register(host: &Host, id: &str) {
     let registration = Registration {
+        dialect: callboard_protocol::Dialect::V1,
         id: id.into(),
         url: id.to_owned(),
         events: vec!["*".to_owned()],
@@ -179,7 +192,8 @@ impl Scenario for DeadLetters {
     async fn observe(&self, store: Arc<dyn Store>) -> Value {
         let webhooks = Webhooks::new(Arc::clone(&store));
         let since = Timestamp::default();
-        let letters = webhooks.dead_letters(&scope(), &"wh_dead".into(), since, 99).await.unwrap();
+        let letters =
+            webhooks.dead_letters(&scope(), &"wh_dead".into(), (since, None), 99).await.unwrap();
         // A run that was taken over tells of it.
         let letters = letters.unwrap().len().min(3);
         json!([letters, count(&*store, Kind::WebhookDelivery).await])

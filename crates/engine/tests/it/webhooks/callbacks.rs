@@ -122,6 +122,7 @@ async fn a_question_from_below_is_brought_and_a_fork_brings_none() {
             mode,
             owner: Owner { tenant: "default".into(), workspace: None, principal: None },
             key_mode: KeyMode::Live,
+            dialect: callboard_protocol::Dialect::V1,
             overlay: Overlay::default(),
         };
         world.engine.fork(&scope(), fork, None).await.unwrap();

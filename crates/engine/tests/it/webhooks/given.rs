@@ -146,13 +146,25 @@ impl SignCallbacks for Plain {
         realm: &Realm,
         run: &RunId,
         question: &InterruptView,
-        _: Timestamp,
+        _: (Timestamp, callboard_protocol::Dialect),
     ) -> Result<String, StoreError> {
         Ok(format!("{}/{run}/{}", realm.tenant, question.id))
     }
 
     async fn secret(&self, place: &Scope) -> Result<Secret, StoreError> {
         Ok(Secret::new(place.tenant.to_string()))
+    }
+
+    async fn project(
+        &self,
+        _: &callboard_engine::Webhook,
+        _: &callboard_engine::Recorded,
+    ) -> Result<Option<callboard_engine::TranslatedEvent>, callboard_engine::ProjectError> {
+        Ok(None)
+    }
+
+    fn project_callback(&self, _: &Scope, body: serde_json::Value) -> serde_json::Value {
+        body
     }
 }
 
@@ -248,6 +260,7 @@ pub(super) fn id(name: &str) -> WebhookId {
 /// A best-effort webhook whose address is its name.
 pub(super) fn only(name: &str, events: &[&str]) -> Registration {
     Registration {
+        dialect: callboard_protocol::Dialect::V1,
         id: id(name),
         url: name.to_owned(),
         events: events.iter().map(|event| (*event).to_owned()).collect(),

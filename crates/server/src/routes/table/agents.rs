@@ -6,6 +6,7 @@ use super::queries::{
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
 use crate::routes::{agents, deployments, packs, prompts, registry, tools};
+use crate::v2::answer;
 
 /// A promotion, a rollback and a pause are allowed one by one.
 const DEPLOY: &[&str] = &["deploy:promote", "deploy:rollback", "deploy:pause"];
@@ -18,9 +19,11 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "GET /v1/agents",
             "List the agents that the caller can dispatch",
         )
+        .in_both()
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentInventory")),
         get("readAgent", agents::read, "GET /v1/agents/{agentId}", "Read one agent's entry")
+            .in_both()
             .needs("manifest:read")
             .gives(OK, Gives::Json("AgentInventoryEntry")),
         get(
@@ -37,6 +40,7 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "GET /v1/agents/{agentId}/deployments",
             "List an agent's versions with what became of them, the highest first",
         )
+        .second_gives(answer::deployment)
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentDeployments")),
         post(
@@ -45,6 +49,7 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "POST /v1/agents/{agentId}/deployments",
             "Promote, pause, deprecate or roll back a version, or change its share",
         )
+        .second_gives(answer::deployment)
         .needs_one_of(DEPLOY)
         .takes("AgentDeploymentTransition")
         .gives(OK, Gives::Json("AgentDeployment")),
@@ -123,14 +128,17 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "GET /v1/prompts",
             "List the prompts that the caller may use",
         )
+        .in_both()
         .needs("manifest:read")
         .query(PROMPTS_QUERY)
         .gives(OK, Gives::Json("PromptList")),
         post("createPrompt", prompts::create, "POST /v1/prompts", "Add a prompt")
+            .in_both()
             .needs("workflows:write")
             .takes("PromptTemplate")
             .gives(CREATED, Gives::Json("PromptTemplate")),
         get("readPrompt", prompts::read, "GET /v1/prompts/{templateId}", "Read a prompt")
+            .in_both()
             .needs("manifest:read")
             .query(PROMPT_QUERY)
             .gives(OK, Gives::Json("PromptTemplate")),
@@ -140,6 +148,7 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "PUT /v1/prompts/{templateId}",
             "Add a newer version of a prompt",
         )
+        .in_both()
         .needs("workflows:write")
         .takes("PromptTemplate")
         .gives(OK, Gives::Json("PromptTemplate")),
@@ -149,6 +158,7 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "DELETE /v1/prompts/{templateId}",
             "Remove a prompt with its versions",
         )
+        .in_both()
         .needs("workflows:write")
         .gives(NO_CONTENT, Gives::Nothing),
         post(
@@ -157,6 +167,7 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "POST /v1/prompts:render",
             "Show what a prompt would say",
         )
+        .in_both()
         .needs("manifest:read")
         .takes("RenderPrompt")
         .gives(OK, Gives::Json("RenderedPrompt")),
@@ -166,10 +177,12 @@ pub(super) static AGENTS: Family = Family::new(|| {
             "GET /v1/tools",
             "List the tools that agents of the caller may be given",
         )
+        .in_both()
         .needs("manifest:read")
         .query(TOOLS_QUERY)
         .gives(OK, Gives::Json("ToolCatalog")),
         get("readTool", tools::read, "GET /v1/tools/{toolId}", "Read one tool's description")
+            .in_both()
             .needs("manifest:read")
             .gives(OK, Gives::Json("ToolDescriptor")),
     ]

@@ -5,6 +5,7 @@ use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
 use crate::routes::{hosts, keys, secrets, spend, status};
 use crate::scopes::SCOPES;
+use crate::v2::effect_seams;
 
 pub(super) static HOST: Family = Family::new(|| {
     vec![
@@ -24,7 +25,17 @@ pub(super) static HOST: Family = Family::new(|| {
         .needs("manifest:read")
         .gives(OK, Gives::Json("Capabilities")),
         get("readOpenApi", status::openapi, "GET /v1/openapi.json", "This document")
+            .in_both()
             .gives(OK, Gives::Json("Object")),
+        get(
+            "readEffectSeams",
+            effect_seams::read,
+            "GET /host/effect-seams",
+            "Every way out of this host, and what keeps a replay from taking it",
+        )
+        .only_in_second()
+        .needs("manifest:read")
+        .gives(OK, Gives::Json("Object")),
         get("checkHealth", status::health, "GET /healthz", "Whether the process lives")
             .gives(OK, Gives::Json("Health")),
         get("checkReadiness", status::readiness, "GET /readyz", "Whether the host can work")

@@ -4,15 +4,18 @@ use super::OK;
 use super::queries::INBOX_QUERY;
 use crate::operations::{Door, Family, Gives, get, post};
 use crate::routes::{inbox, interrupts};
+use crate::v2::{answer, body};
 
-pub(super) static INTERRUPTS: Family = Family::new(|| {
-    vec![
+pub(super) static INTERRUPTS: Family =
+    Family::new(|| {
+        vec![
         post(
             "resolveInterrupt",
             interrupts::resolve,
             "POST /v1/runs/{runId}/interrupts/{nodeId}",
             "Answer what a node asks",
         )
+        .second_takes(body::answer).second_gives(answer::run)
         .needs("approvals:respond")
         .takes("Answer")
         .gives(OK, Gives::Json("Answered")),
@@ -31,6 +34,7 @@ pub(super) static INTERRUPTS: Family = Family::new(|| {
             "GET /v1/interrupts/{token}",
             "Look at an interrupt through a link",
         )
+        .second_gives(answer::interrupt)
         .by_link(Door::Interrupt)
         .gives(OK, Gives::Json("Interrupt")),
         post(
@@ -39,6 +43,7 @@ pub(super) static INTERRUPTS: Family = Family::new(|| {
             "POST /v1/interrupts/{token}",
             "Answer an interrupt through a link",
         )
+        .second_takes(body::answer).second_gives(answer::run)
         .by_link(Door::Interrupt)
         .takes("Answer")
         .gives(OK, Gives::Json("Answered")),
@@ -68,4 +73,4 @@ pub(super) static INTERRUPTS: Family = Family::new(|| {
         .needs("admin")
         .gives(OK, Gives::Json("CallbackSecret")),
     ]
-});
+    });

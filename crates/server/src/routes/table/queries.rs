@@ -33,6 +33,17 @@ pub(super) const POLL_QUERY: &[Parameter] = &[
     ),
 ];
 
+pub(super) const SNAPSHOTS_QUERY: &[Parameter] = &[
+    parameter("workflowId", r#"{"type":"string"}"#, "Only runs of this workflow."),
+    parameter("status", r#"{"type":"string"}"#, "Only runs in this status."),
+    parameter(
+        "limit",
+        r#"{"type":"integer","minimum":1,"default":50}"#,
+        "How many; more than 200 counts as 200.",
+    ),
+    parameter("cursor", r#"{"type":"string"}"#, "Where the page before this one ended."),
+];
+
 pub(super) const SPEND_QUERY: &[Parameter] = &[parameter(
     "days",
     r#"{"type":"integer","minimum":1,"maximum":92,"default":14}"#,

@@ -13,6 +13,7 @@ pub(super) static ROSTER: Family = Family::new(|| {
             "GET /v1/agents/roster",
             "List the standing members, by id",
         )
+        .in_both()
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentRoster")),
         get(
@@ -21,6 +22,7 @@ pub(super) static ROSTER: Family = Family::new(|| {
             "GET /v1/agents/roster/{rosterId}",
             "Read one standing member",
         )
+        .in_both()
         .needs("manifest:read")
         .gives(OK, Gives::Json("AgentRosterEntry")),
         get(
@@ -145,6 +147,7 @@ pub(super) static ROSTER: Family = Family::new(|| {
         .needs("roster:write")
         .gives(OK, Gives::Json("MemberBudget")),
         get("readOrgChart", org_chart::read, "GET /v1/agents/org-chart", "Who stands where")
+            .in_both()
             .needs("manifest:read")
             .gives(OK, Gives::Json("AgentOrgChart")),
         get(
@@ -153,6 +156,7 @@ pub(super) static ROSTER: Family = Family::new(|| {
             "GET /v1/agents/org-chart/{departmentId}",
             "A department, and what it answers for",
         )
+        .in_both()
         .needs("manifest:read")
         .query(DEPARTMENT_QUERY)
         .gives(OK, Gives::Json("OrgChartResponsibilityView")),

@@ -1,22 +1,33 @@
 //! Runs, from their creation to what they left behind.
 
-use super::queries::{BUNDLE_QUERY, CALLS_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, STREAM_QUERY};
+use super::queries::{
+    BUNDLE_QUERY, CALLS_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, SNAPSHOTS_QUERY, STREAM_QUERY,
+};
 use super::{ACCEPTED, CREATED, OK};
 use crate::operations::{Family, Gives, get, post};
 use crate::routes::{
     annotations, artifacts, bundle, calls, cancel, channels, create, diff, events, everything,
     fork, list, pause, read, retry,
 };
+use crate::v2::{answer, body};
 
 pub(super) static RUNS: Family = Family::new(|| {
     vec![
         post("createRun", create::create, "POST /v1/runs", "Start a run")
+            .second_takes(body::create)
+            .second_gives(answer::run)
             .needs("runs:create")
             .takes("CreateRun")
             .gives(CREATED, Gives::Json("CreatedRun")),
         get("readRun", read::read, "GET /v1/runs/{runId}", "Read a run as it stands")
+            .in_both()
             .needs("runs:read")
             .gives(OK, Gives::Json("RunSnapshot")),
+        get("listSnapshots", list::snapshots, "GET /runs", "List runs as they stand, newest first")
+            .only_in_second()
+            .needs("runs:read")
+            .query(SNAPSHOTS_QUERY)
+            .gives(OK, Gives::Json("Object")),
         get("listRuns", list::list, "GET /v1/host/callboard/runs", "List runs, newest first")
             .needs("runs:read")
             .query(LIST_QUERY)
@@ -27,6 +38,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "GET /v1/runs/{runId}/events",
             "Follow a run's events live",
         )
+        .in_both()
         .needs("runs:read")
         .query(STREAM_QUERY)
         .gives(OK, Gives::Events("PolledEvents")),
@@ -36,6 +48,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "GET /v1/runs/{runId}/events/poll",
             "Read a run's events, waiting for new ones",
         )
+        .in_both()
         .needs("runs:read")
         .query(POLL_QUERY)
         .gives(OK, Gives::Json("PolledEvents")),
@@ -48,6 +61,7 @@ pub(super) static RUNS: Family = Family::new(|| {
         .needs("runs:read")
         .gives(OK, Gives::Events("RunEvent")),
         post("cancelRun", cancel::cancel, "POST /v1/runs/{runId}/cancel", "Cancel a run")
+            .second_gives(answer::run)
             .needs("runs:cancel")
             .may_take("CancelRun")
             .gives(OK, Gives::Json("CancelledRun")),
@@ -57,14 +71,17 @@ pub(super) static RUNS: Family = Family::new(|| {
             "POST /v1/runs:bulk-cancel",
             "Cancel up to 100 runs",
         )
+        .in_both()
         .needs("runs:cancel")
         .takes("BulkCancel")
         .gives(OK, Gives::Json("BulkCancelled")),
         post("pauseRun", pause::pause, "POST /v1/runs/{runId}:pause", "Pause a run")
+            .second_gives(answer::run)
             .needs("runs:cancel")
             .may_take("PauseRun")
             .gives(ACCEPTED, Gives::Json("PausedRun")),
         post("resumeRun", pause::resume, "POST /v1/runs/{runId}:resume", "Resume a paused run")
+            .second_gives(answer::run)
             .needs("runs:cancel")
             .may_take("ResumeRun")
             .gives(ACCEPTED, Gives::Json("ResumedRun")),
@@ -74,6 +91,8 @@ pub(super) static RUNS: Family = Family::new(|| {
             "POST /v1/runs/{runId}:fork",
             "Replay a run from an event, or branch off there",
         )
+        .second_takes(body::fork)
+        .second_gives(answer::run)
         .needs("runs:create")
         .takes("ForkRun")
         .gives(CREATED, Gives::Json("ForkedRun")),
@@ -83,6 +102,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "GET /v1/runs/{runId}/ancestry",
             "Which run started this one",
         )
+        .second_gives(answer::ancestry)
         .needs("runs:read")
         .gives(OK, Gives::Json("RunAncestry")),
         get(
@@ -94,6 +114,7 @@ pub(super) static RUNS: Family = Family::new(|| {
         .needs("runs:read")
         .gives(OK, Gives::Json("RunOrigin")),
         get("diffRuns", diff::compare, "GET /v1/runs/{runId}:diff", "Compare two runs")
+            .in_both()
             .needs("runs:read")
             .query(DIFF_QUERY)
             .gives(OK, Gives::Json("RunDiff")),
@@ -112,6 +133,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "GET /v1/runs/{runId}/artifacts/{artifactId}",
             "Read what a node left behind",
         )
+        .second_gives(answer::artifact)
         .needs("artifacts:read")
         .gives(OK, Gives::Json("Artifact")),
         get(
@@ -120,6 +142,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "GET /v1/runs/{runId}/annotations",
             "List what was said of a run",
         )
+        .second_gives(answer::annotations)
         .needs("runs:read")
         .gives(OK, Gives::Json("AnnotationList")),
         post(
@@ -128,6 +151,7 @@ pub(super) static RUNS: Family = Family::new(|| {
             "POST /v1/runs/{runId}/annotations",
             "Rate, correct, label or flag a run",
         )
+        .second_gives(answer::annotation)
         .needs("approvals:respond")
         .takes("CreateAnnotation")
         .gives(CREATED, Gives::Json("Annotation")),

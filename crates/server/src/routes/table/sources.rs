@@ -4,6 +4,7 @@ use super::queries::{DEAD_LETTER_QUERY, NEXT_QUERY, SCHEDULE_QUERY, TRIGGER_DEAD
 use super::{ACCEPTED, CREATED, NO_CONTENT, OK};
 use crate::operations::{Door, Family, Gives, delete, get, patch, post};
 use crate::routes::{heartbeats, schedules, triggers};
+use crate::v2::answer;
 
 pub(super) static SOURCES: Family = Family::new(|| {
     vec![
@@ -118,6 +119,7 @@ pub(super) static SOURCES: Family = Family::new(|| {
             "GET /v1/trigger-subscriptions/{subscriptionId}",
             "Read one trigger subscription",
         )
+        .second_gives(answer::subscription)
         .needs("webhooks:manage")
         .gives(OK, Gives::Json("TriggerSubscriptionRead")),
         post(
@@ -126,6 +128,7 @@ pub(super) static SOURCES: Family = Family::new(|| {
             "POST /v1/trigger-subscriptions",
             "Let webhooks, forms or mail start a workflow; the secret is shown once",
         )
+        .second_gives(answer::registered)
         .needs("webhooks:manage")
         .takes("RegisterTriggerSubscription")
         .gives(CREATED, Gives::Json("RegisteredTriggerSubscription")),
@@ -135,6 +138,7 @@ pub(super) static SOURCES: Family = Family::new(|| {
             "POST /v1/trigger-subscriptions/{subscriptionId}/ingest",
             "Take what a sender posts; it proves itself by its signature",
         )
+        .second_gives(answer::delivery)
         .by_link(Door::Subscription)
         .gives(ACCEPTED, Gives::Json("TriggerDelivery")),
         get(
@@ -143,6 +147,7 @@ pub(super) static SOURCES: Family = Family::new(|| {
             "GET /v1/trigger-subscriptions/{subscriptionId}/dead-letters",
             "Read what could not become a run, newest first",
         )
+        .second_gives(answer::trigger_letters)
         .needs("webhooks:manage")
         .query(TRIGGER_DEAD_LETTER_QUERY)
         .gives(OK, Gives::Json("TriggerDeadLetters")),

@@ -1,9 +1,10 @@
 //! Addresses that receive events.
 
-use super::queries::{DEAD_LETTER_QUERY, TENANT_QUERY};
+use super::queries::{DEAD_LETTER_QUERY, TENANT_QUERY, TRIGGER_DEAD_LETTER_QUERY};
 use super::{ACCEPTED, CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post};
 use crate::routes::webhooks;
+use crate::v2::answer;
 
 pub(super) static WEBHOOKS: Family = Family::new(|| {
     vec![
@@ -13,13 +14,25 @@ pub(super) static WEBHOOKS: Family = Family::new(|| {
             "POST /v1/webhooks",
             "Subscribe to events; the secret is shown once",
         )
+        .second_gives(answer::webhook)
         .needs("webhooks:manage")
         .takes("RegisterWebhook")
         .gives(CREATED, Gives::Json("RegisteredWebhook")),
         delete("removeWebhook", webhooks::remove, "DELETE /v1/webhooks/{webhookId}", "Unsubscribe")
+            .in_both()
             .needs("webhooks:manage")
             .query(TENANT_QUERY)
             .gives(NO_CONTENT, Gives::Nothing),
+        get(
+            "readWebhookDeadLetters",
+            webhooks::second_dead_letters,
+            "GET /webhooks/{webhookId}/dead-letters",
+            "Read what a webhook could not be told, newest first",
+        )
+        .only_in_second()
+        .needs("webhooks:manage")
+        .query(TRIGGER_DEAD_LETTER_QUERY)
+        .gives(OK, Gives::Json("TriggerDeadLetters")),
         get(
             "listWebhooks",
             webhooks::list,

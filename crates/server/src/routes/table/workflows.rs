@@ -20,6 +20,7 @@ pub(super) static WORKFLOWS: Family = Family::new(|| {
             "GET /v1/workflows/{workflowId}",
             "Read a workflow definition",
         )
+        .in_both()
         .needs("manifest:read")
         .gives(OK, Gives::Json("WorkflowDefinition")),
         get(

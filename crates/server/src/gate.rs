@@ -166,7 +166,8 @@ impl Gate {
         let Some(gives) = gives.filter(|_| response.status().is_success()) else {
             return Ok(response);
         };
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
+        parts.headers.remove(header::CONTENT_LENGTH);
         let bytes = to_bytes(body, usize::MAX).await.map_err(|error| Problem::internal(&error))?;
         let mut answer: Value =
             serde_json::from_slice(&bytes).map_err(|error| Problem::internal(&error))?;

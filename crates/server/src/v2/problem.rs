@@ -64,6 +64,8 @@ pub(crate) async fn project(response: Response) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
+    // The router has told the length of what stood there before.
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
     // Refusals are made here and are short.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());

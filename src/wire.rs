@@ -5,11 +5,13 @@ pub(crate) mod cli;
 #[cfg(not(feature = "conformance"))]
 mod conformance;
 pub(crate) mod console;
+pub(crate) mod database;
 mod engine;
 mod folder;
 mod guard;
 mod known;
 mod models;
+mod others;
 mod packs;
 mod providers;
 pub(crate) mod sandbox;
@@ -19,7 +21,7 @@ pub(crate) mod tools;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,22 +33,21 @@ use callboard_agents::{AgentRegistry, Policy};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
 #[cfg(feature = "conformance")]
 use callboard_conformance as conformance;
-use callboard_engine::{Annotations, Clock, Engine, Envelopes, RetryPace, SystemClock};
+use callboard_engine::{Annotations, Clock, Engine, Envelopes, RetryPace, Store, SystemClock};
 use callboard_protocol::KeyId;
 use callboard_server::{
-    App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, NotReady, Readiness, ServerConfig,
-    StaticKey, TestKeys,
+    App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, ServerConfig, StaticKey, TestKeys,
 };
-use callboard_store::{OpenError, SqliteStore};
 
 use crate::args::{ApiKey, environment};
 use crate::config::Config;
-use crate::disk;
 use crate::exit::{CommandError, Exit};
 use crate::process;
+use database::Database;
 use engine::deployments;
 use guard::Guard;
 use models::ModelWiring;
+use others::Others;
 use sandbox::Places;
 use standing::Standing;
 
@@ -62,6 +63,8 @@ pub(crate) struct Settings {
     /// The names that it is reached by; none leaves that to the address.
     pub(crate) hosts: Vec<String>,
     pub(crate) data: PathBuf,
+    /// A PostgreSQL that other hosts use as well; none is the database in the data folder.
+    pub(crate) database_url: Option<String>,
     pub(crate) config: Config,
     /// Folders of definitions for every tenant.
     pub(crate) workflows: Vec<PathBuf>,
@@ -87,6 +90,7 @@ impl Default for Settings {
             listen: "127.0.0.1:0".to_owned(),
             hosts: Vec::new(),
             data: PathBuf::from("callboard-data"),
+            database_url: None,
             config: Config::default(),
             workflows: Vec::new(),
             packs: Vec::new(),
@@ -109,7 +113,7 @@ pub(crate) struct Host {
     first_key: Option<ApiKey>,
     /// Signs its first reader in, once; only where this start made the key.
     console_link: Option<String>,
-    store: Arc<SqliteStore>,
+    database: Database,
     engine: Engine,
     shutdown: CancellationToken,
     /// Cancelled once no run can end any more: what is left of the traces may go.
@@ -131,9 +135,8 @@ impl Host {
         cli::check(&settings.config.cli, &settings.data)?;
         let (listener, address) = bind(&settings.listen).await?;
         let url = format!("http://{address}");
-        let store = Arc::new(
-            SqliteStore::open(&settings.data).map_err(|error| unopened(&settings.data, &error))?,
-        );
+        let database = Database::open(&settings).await?;
+        let store = database.store();
         let metrics =
             Metrics::install().map_err(|error| CommandError::failed(error.to_string()))?;
         let agents = open_agents(&settings, packs, policy, store.clone()).await?;
@@ -141,13 +144,16 @@ impl Host {
         sandbox::warn(&settings.config, &models.table);
         let has_coding_agents = !models.table.coding.is_empty();
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
-        let places = Places::of(&settings.data, &store.name());
+        let places = Places::of(&settings.data, &database.name());
         let tools = tools::assemble(&settings.config, &egress, &places)?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unkept("the stored keys cannot be read", &error))?;
-        let coders = cli::open(&settings.config, &places, &store)?;
+        if database.is_shared() {
+            keys.share();
+        }
+        let coders = cli::open(&settings.config, &places, &database)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &models, &coders);
         if !dispatch.is_live {
@@ -160,7 +166,7 @@ impl Host {
         let engine = engine::build(
             &settings,
             definitions,
-            store.clone(),
+            &database,
             agents.clone(),
             dispatch,
             &models,
@@ -168,7 +174,7 @@ impl Host {
         );
         tools.workflows.attach(&engine);
         let egress = Arc::new(egress);
-        let standing = Standing::assemble(&settings, &engine, &store, &egress).await?;
+        let standing = Standing::assemble(&settings, &engine, &database, &egress).await?;
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let app = App {
             engine: engine.clone(),
@@ -179,12 +185,12 @@ impl Host {
             heartbeats: standing.heartbeats.clone(),
             keys: keys.clone(),
             config: ServerConfig {
-                host_id: format!("callboard-{}", store.name()),
+                host_id: format!("callboard-{}", database.name()),
                 hosts: HostNames::of(address.ip(), &settings.hosts),
                 majors: settings.majors,
                 ..server
             },
-            agents,
+            agents: agents.clone(),
             deployments: deployments(&settings, &store),
             prompts: models.prompt_resolver,
             envelopes: Envelopes::new(store.clone()),
@@ -196,7 +202,7 @@ impl Host {
             },
             tools: tools.served,
             providers: Arc::new(models.providers),
-            readiness: Arc::new(DatabaseReadiness(store.clone())),
+            readiness: Arc::new(database.clone()),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
             annotations: Annotations::new(store.clone()),
@@ -228,10 +234,14 @@ impl Host {
         }
         engine.start();
         standing.start();
+        if database.is_shared() {
+            let others = Others { engine: engine.clone(), keys, agents };
+            tasks.spawn(others.watch(shutdown.clone()));
+        }
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
         tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
-        Ok(Self { url, first_key, console_link, store, engine, shutdown, quiet, tasks })
+        Ok(Self { url, first_key, console_link, database, engine, shutdown, quiet, tasks })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -262,7 +272,7 @@ impl Host {
                 "stopping although something is still under way; the next start takes it over"
             );
         }
-        self.store.shutdown().await;
+        self.database.shutdown().await;
     }
 }
 
@@ -294,7 +304,7 @@ async fn open_agents(
     settings: &Settings,
     packs: Vec<PathBuf>,
     policy: Policy,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
 ) -> Result<Arc<AgentRegistry>, CommandError> {
     let mut loaded = packs::load(&packs, &policy, SystemClock.now());
     if settings.test_seams {
@@ -341,43 +351,8 @@ fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
     })
 }
 
-/// A database does not always report that the disk is full; the disk does.
-fn unopened(folder: &Path, error: &OpenError) -> CommandError {
-    let failed = CommandError::failed(error.to_string());
-    let could_be_full = match error {
-        OpenError::Folder { .. }
-        | OpenError::Key { .. }
-        | OpenError::Backup { .. }
-        | OpenError::Migration { .. }
-        | OpenError::Database { .. } => true,
-        OpenError::InUse { .. }
-        | OpenError::Damaged { .. }
-        | OpenError::Newer { .. }
-        | OpenError::KeyMissing { .. }
-        | OpenError::WrongKey { .. } => false,
-    };
-    match disk::free_bytes(folder).filter(|free| could_be_full && *free < disk::LEAST_SPACE) {
-        Some(free) => failed.hint(format!(
-            "the disk has only {} KiB left: make room, or choose another folder with --data",
-            free / 1024
-        )),
-        None => failed.hint(error.hint()),
-    }
-}
-
 /// What the database does not give or take.
 fn unkept(what: &str, error: &dyn fmt::Display) -> CommandError {
     CommandError::failed(format!("{what}: {error}"))
         .hint("check the disk and the permissions of the data folder; `callboard doctor` says more")
-}
-
-/// Ready is who can reach the database.
-#[derive(Debug)]
-struct DatabaseReadiness(Arc<SqliteStore>);
-
-#[async_trait::async_trait]
-impl Readiness for DatabaseReadiness {
-    async fn check(&self) -> Result<(), NotReady> {
-        self.0.ping().await.map_err(|error| NotReady(error.to_string()))
-    }
 }

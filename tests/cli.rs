@@ -220,7 +220,7 @@ fn wrong_usage_ends_with_two() -> Result<()> {
         ("values_mixed", &["runs", "events", "run_1", "--mode", "values,debug", "--follow"]),
         ("url_without_scheme", &["runs", "list", "--url", "localhost"]),
         ("connection_before_serve", &["--api-key", "k", "serve"]),
-        ("cluster_database", &["serve", "--database-url", "postgres://user:secret@db/callboard"]),
+        ("no_database", &["serve", "--database-url", "mysql://db/callboard"]),
         ("slow_heartbeat", &["serve", "--lease", "1000", "--heartbeat", "600"]),
         ("unknown_scope", &["serve", "--api-key", "secret=acme+runs:reed"]),
         ("listen_is_no_address", &["serve", "--listen", "nowhere"]),

@@ -16,7 +16,6 @@ use serde::Serialize;
 use callboard_backends::Reach;
 
 use crate::args::{Connection, HostArgs, environment};
-use crate::commands::serve::only_embedded;
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
@@ -37,14 +36,8 @@ pub(crate) struct DoctorArgs {
         default_value = "./callboard-data"
     )]
     data: PathBuf,
-    /// Database of a cluster; this version has the embedded one only
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CALLBOARD_DATABASE_URL",
-        hide = true,
-        hide_env_values = true
-    )]
+    /// PostgreSQL database that several hosts share
+    #[arg(long, value_name = "URL", env = "CALLBOARD_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
     /// Configuration file
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
@@ -98,7 +91,7 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         local::configuration(args.config.as_deref()),
         local::data_folder(&args.data),
         match args.database_url.as_deref() {
-            Some(url) => Check::of("database", only_embedded(url)),
+            Some(url) => local::shared_database(url).await,
             None => local::database(&args.data),
         },
         local::disk_space(&args.data),

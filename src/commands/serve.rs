@@ -51,8 +51,9 @@ pub(crate) struct ServeArgs {
         default_value = "./callboard-data"
     )]
     data: PathBuf,
-    /// Database of a cluster; this version has the embedded one only
-    #[arg(long, value_name = "URL", hide = true)]
+    /// PostgreSQL database that several hosts share, as postgres://USER@HOST/NAME; better in the environment, which other
+    /// users cannot see [env: CALLBOARD_DATABASE_URL] [default: SQLite in the data folder]
+    #[arg(long, value_name = "URL")]
     database_url: Option<String>,
     /// Configuration file [default: ./callboard.toml if it is there]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
@@ -146,18 +147,12 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// Only the scheme is shown: the rest of a URL may contain a password.
-pub(crate) fn only_embedded(url: &str) -> CommandError {
-    let scheme = url.split(':').next().unwrap_or_default();
-    CommandError::usage(format!("--database-url {scheme}:… is not supported: this version runs on the embedded database"))
-        .hint("leave out --database-url and CALLBOARD_DATABASE_URL; --data names the folder of the database")
-}
-
 /// What was typed, set and written in the file, as one whole that can be served.
 fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
-    let database = args.database_url.or_else(|| environment("CALLBOARD_DATABASE_URL"));
-    if let Some(url) = database {
-        return Err(only_embedded(&url));
+    if args.database_url.as_deref().is_some_and(|url| url.contains('@')) {
+        tracing::warn!(
+            "--database-url was given on the command line, where other users can see it: use CALLBOARD_DATABASE_URL"
+        );
     }
     let heartbeat = args.heartbeat.unwrap_or_else(|| DEFAULT_HEARTBEAT_MS.min(args.lease / 3));
     if heartbeat == 0 || heartbeat > args.lease / 2 {
@@ -169,6 +164,7 @@ fn settle(args: ServeArgs) -> Result<Settings, CommandError> {
         listen: args.listen,
         hosts: settle_hosts(args.hosts)?,
         data: args.data,
+        database_url: args.database_url.or_else(|| environment("CALLBOARD_DATABASE_URL")),
         config: Config::load(args.config.as_deref())?,
         workflows: settle_paths(args.workflows, "CALLBOARD_WORKFLOWS"),
         packs: settle_paths(args.packs, "CALLBOARD_PACKS"),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use callboard_backends::{
     CliAgents, CliSettings, CliSurroundings, FolderSweeper, RunFolders, private_folder,
 };
-use callboard_engine::{CodingSessions, SystemClock, patient};
-use callboard_store::SqliteStore;
+use callboard_engine::{CodingSessions, patient};
 
 use super::agents::WORKSPACES;
+use super::database::Database;
 use super::sandbox::{self, Places};
 use crate::config::Config;
 use crate::exit::CommandError;
@@ -31,8 +31,9 @@ pub(super) struct Coders {
 pub(super) fn open(
     config: &Config,
     places: &Places,
-    store: &Arc<SqliteStore>,
+    database: &Database,
 ) -> Result<Coders, CommandError> {
+    let store = database.store();
     let data = places.data.as_path();
     let records = data.join(RECORDS);
     match CliAgents::clean_up(records.clone()) {
@@ -58,7 +59,7 @@ pub(super) fn open(
         folders: folders.clone(),
         records: Some(records.clone()),
         // Kept by whoever drives a run, which waits for a store that is away.
-        sessions: Some(CodingSessions::new(patient(store.clone(), Arc::new(SystemClock)))),
+        sessions: Some(CodingSessions::new(patient(store.clone(), database.clock()))),
         hidden: sandbox::hidden(config, places),
         scratch: Some(places.scratch.clone()),
         launcher: Some(sandbox::coding_launcher(config, places)),

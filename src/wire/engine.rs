@@ -7,13 +7,13 @@ use callboard_agents::{AgentDirectory, AgentRegistry, WithModels};
 use callboard_backends::{CallPrompt, FILES, FilesNode, MemoryNode, MemoryProbes};
 use callboard_core::{ConformanceNodes, HostLimits, Run, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Catalog, Clock, Deployments, DrivingLimits, Engine, Options, Parts,
-    RandomIds, Secrets, SystemClock,
+    Activities, Activity, Catalog, Deployments, DrivingLimits, Engine, Ids, Options, Parts,
+    RandomIds, Secrets, Store,
 };
 use callboard_protocol::HostId;
-use callboard_store::SqliteStore;
 
 use super::agents::Dispatch;
+use super::database::Database;
 use super::folder::{self, Candidate};
 use super::models::ModelWiring;
 use super::{Settings, conformance, known};
@@ -22,12 +22,13 @@ use crate::process;
 pub(super) fn build(
     settings: &Settings,
     definitions: Vec<Candidate>,
-    store: Arc<SqliteStore>,
+    database: &Database,
     agents: Arc<AgentRegistry>,
     dispatch: Dispatch,
     models: &ModelWiring,
     acting: Vec<(&'static str, Arc<dyn Activity>)>,
 ) -> Engine {
+    let store = database.store();
     let nodes = if settings.test_seams { ConformanceNodes::On } else { ConformanceNodes::Off };
     let mut catalog = Catalog::new(store.clone(), nodes);
     folder::load(definitions, &mut catalog);
@@ -66,7 +67,7 @@ pub(super) fn build(
         activities,
         directory,
         secrets,
-        clock: Arc::new(SystemClock),
+        clock: database.clock(),
         ids: Arc::new(RandomIds),
         options: options(settings),
     })
@@ -99,12 +100,12 @@ fn options(settings: &Settings) -> Options {
     }
 }
 
-pub(super) fn deployments(settings: &Settings, store: &Arc<SqliteStore>) -> Deployments {
+pub(super) fn deployments(settings: &Settings, store: &Arc<dyn Store>) -> Deployments {
     let deployments = Deployments::new(store.clone());
     if settings.test_seams { conformance::with_deployed(deployments) } else { deployments }
 }
 
-/// A name that no other process has or had: the same process id may come again, but not at the same time.
+/// A name that no other process has or had, also on another machine.
 fn host_id() -> HostId {
-    format!("host-{}-{}", std::process::id(), SystemClock.now().as_millis()).into()
+    format!("host-{}", RandomIds.run_id().as_str().trim_start_matches("run_")).into()
 }

@@ -8,8 +8,7 @@ use callboard_agents::{
 };
 use callboard_backends::LiveModel;
 use callboard_core::Redactor;
-use callboard_engine::Activities;
-use callboard_store::SqliteStore;
+use callboard_engine::{Activities, Store};
 
 use super::providers::LiveProviders;
 use super::{Settings, conformance, known};
@@ -31,7 +30,7 @@ pub(super) struct ModelWiring {
 impl ModelWiring {
     pub(super) fn new(
         settings: &Settings,
-        store: Arc<SqliteStore>,
+        store: Arc<dyn Store>,
         agents: Arc<AgentRegistry>,
     ) -> Result<Self, CommandError> {
         let providers = settings.config.provider_settings(settings.variable)?;

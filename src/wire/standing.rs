@@ -8,8 +8,8 @@ use callboard_engine::{
 };
 use callboard_protocol::Owner;
 use callboard_server::Links;
-use callboard_store::SqliteStore;
 
+use super::database::Database;
 use super::{Settings, unkept};
 use crate::exit::CommandError;
 
@@ -31,9 +31,10 @@ impl Standing {
     pub(super) async fn assemble(
         settings: &Settings,
         engine: &Engine,
-        store: &Arc<SqliteStore>,
+        database: &Database,
         egress: &Arc<Egress>,
     ) -> Result<Self, CommandError> {
+        let store = database.store();
         let scheduler = Scheduler::new(engine.clone(), store.clone());
         let owner =
             Owner { tenant: "default".into(), workspace: None, principal: Some("host".into()) };
@@ -50,11 +51,13 @@ impl Standing {
             (egress.clone(), signer),
             settings.webhook_pace,
         );
-        // No other process can hold the folder: the holders of deliveries are gone.
-        deliveries
-            .void_leases()
-            .await
-            .map_err(|error| unkept("deliveries cannot be taken up", &error))?;
+        if !database.is_shared() {
+            // No other process can hold the folder: the holders of deliveries are gone.
+            deliveries
+                .void_leases()
+                .await
+                .map_err(|error| unkept("deliveries cannot be taken up", &error))?;
+        }
         Ok(Self {
             deliveries,
             scheduler,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callboard_core::AgentPin;
-use callboard_engine::{PackId, PackOwner, Realm};
+use callboard_engine::{PackId, PackOwner, Realm, StoredPack};
 use callboard_protocol::{AgentId, AgentInventoryEntry, PackVersion, PromptTemplate, Timestamp};
 
 use crate::admission::Vetted;
@@ -64,6 +64,11 @@ impl Installed {
             PackOwner::Realm(realm) => self.is_visible_to(realm),
         };
         is_seen && !self.is_removed
+    }
+
+    /// Whether this is what the store keeps there.
+    fn is_stored_as(&self, stored: &StoredPack) -> bool {
+        self.id() == stored.id && self.pack.digests == stored.files
     }
 
     /// The rule of visibility, for lists, reads and dispatch alike.

@@ -69,7 +69,7 @@ impl Gate {
             Access::OneOf(scopes) => scopes,
         };
         let acting = request.extensions().get::<ActingKey>();
-        let caller = self.authenticate(request.headers(), acting, &mut known.key_id)?;
+        let caller = self.authenticate(request.headers(), acting, &mut known.key_id).await?;
         known.tenant = Some(caller.scope.tenant.clone());
         check_claim(&request, &caller.scope.tenant)?;
         let load = &self.host.load;
@@ -184,7 +184,7 @@ impl Gate {
 
     /// The rate counts for every key that is known, also one that no longer opens anything. A text that is
     /// no key at all has no bucket: a bucket for each guess would be memory that strangers control.
-    fn authenticate(
+    async fn authenticate(
         &self,
         headers: &HeaderMap,
         acting: Option<&ActingKey>,
@@ -194,7 +194,7 @@ impl Gate {
         let keys = &self.host.app.keys;
         let known = match acting {
             Some(ActingKey(id)) => keys.by_id(id),
-            None => keys.look_up(bearer(headers)?),
+            None => keys.look_up_everywhere(bearer(headers)?).await?,
         };
         let known = known.ok_or_else(unknown)?;
         *key_id = Some(known.key.id.clone());

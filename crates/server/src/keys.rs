@@ -8,7 +8,7 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
@@ -47,6 +47,8 @@ struct Inner {
     configured: Vec<Known>,
     test_keys: TestKeys,
     table: RwLock<Arc<Table>>,
+    /// Whether other hosts make and revoke keys, too.
+    is_shared: OnceLock<()>,
     /// One reload at a time: a slow one must not put back what a later one found revoked.
     reloading: tokio::sync::Mutex<()>,
 }
@@ -126,11 +128,16 @@ impl KeyRing {
             revoked: CancellationToken::new(),
         });
         let configured = configured.collect();
-        let (stored, (table, reloading)) = (Keys::new(store), Default::default());
-        let ring =
-            Self { inner: Arc::new(Inner { stored, configured, test_keys, table, reloading }) };
+        let (stored, (table, is_shared, reloading)) = (Keys::new(store), Default::default());
+        let inner = Inner { stored, configured, test_keys, table, is_shared, reloading };
+        let ring = Self { inner: Arc::new(inner) };
         ring.reload().await?;
         Ok(ring)
+    }
+
+    /// From now on other hosts make and revoke keys as well: one that is not known here is looked for in the database.
+    pub fn share(&self) {
+        self.inner.is_shared.get_or_init(|| ());
     }
 
     /// Reads the stored keys again, so that what another process made or revoked counts here too.
@@ -243,6 +250,17 @@ impl KeyRing {
     /// Finds whose text this is, without judging whether the key still counts.
     pub(crate) fn look_up(&self, text: &str) -> Option<Known> {
         self.table().find(&text::digest(text))
+    }
+
+    /// The same, also where another host made the key a moment ago. A guess costs the database one look at an index.
+    pub(crate) async fn look_up_everywhere(&self, text: &str) -> Result<Option<Known>, StoreError> {
+        let known = self.look_up(text);
+        let is_here = known.is_some() || self.inner.is_shared.get().is_none();
+        if is_here || !self.inner.stored.may_have(&text::digest(text)).await? {
+            return Ok(known);
+        }
+        self.reload().await?;
+        Ok(self.look_up(text))
     }
 
     /// The key that a caller showed before. Whether it is still valid is checked as for every other.

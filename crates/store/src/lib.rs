@@ -1,10 +1,12 @@
-//! Storage: runs, logs and records in SQLite. All SQL is here; domain rules are not.
+//! Storage: runs, logs and records in SQLite or PostgreSQL. All SQL is here; domain rules are not.
 
+mod lock;
 mod postgres;
 mod recall;
 mod seal;
 mod sealed;
 mod sqlite;
 
-pub use postgres::{ConnectError, PostgresStore, SealKey};
+pub use lock::FolderLock;
+pub use postgres::{ConnectError, Look, PostgresStore, SealKey};
 pub use sqlite::{OpenError, SqliteStore};

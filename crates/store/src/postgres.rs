@@ -5,6 +5,7 @@
 
 mod append;
 mod claim;
+mod clock;
 mod commit;
 mod connect;
 mod counters;
@@ -15,6 +16,7 @@ mod feed;
 mod inbox;
 mod latch;
 mod list;
+mod look;
 mod memory;
 mod migrate;
 mod outcome;
@@ -30,6 +32,7 @@ mod watch;
 mod writer;
 
 pub use connect::{ConnectError, SealKey};
+pub use look::Look;
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,15 +44,17 @@ use tokio_util::task::TaskTracker;
 
 use callboard_core::Entry;
 use callboard_engine::{
-    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CounterQuery, CrowdedMemory, Digest,
-    DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed,
-    LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record, RecordQuery,
-    Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
+    Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Clock, CounterQuery, CrowdedMemory,
+    Digest, DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind,
+    Listed, LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record,
+    RecordQuery, Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
+use crate::lock::FolderLock;
 use crate::seal::Seal;
 use crate::sealed::{SealedAppend, SealedRun, seal_outcome};
+use clock::DatabaseClock;
 use create::KnownDefinitions;
 use retry::Patience;
 use session::Session;
@@ -60,6 +65,8 @@ pub struct PostgresStore {
     inner: Arc<Inner>,
     creations: Lane<SealedRun>,
     appends: Lane<SealedAppend>,
+    /// The data folder of the host, which is its own.
+    folder: Option<FolderLock>,
 }
 
 /// What also outlives a caller that goes away.
@@ -71,6 +78,7 @@ struct Inner {
     renewals: Pool,
     definitions: Arc<KnownDefinitions>,
     changes: Arc<Changes>,
+    clock: Arc<DatabaseClock>,
     /// Which row of each counter this process adds to.
     slot: i16,
     tasks: TaskTracker,
@@ -85,7 +93,7 @@ impl Inner {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore").finish_non_exhaustive()
+        f.debug_struct("PostgresStore").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
@@ -95,9 +103,20 @@ impl PostgresStore {
         connect::connect(address, key).await
     }
 
+    /// Keeps other processes out of the host's data folder as long as this store is open.
+    #[must_use]
+    pub fn holding(self, folder: FolderLock) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
     /// A name for this database, the same on every host and in no other database.
     pub fn name(&self) -> String {
         hex(&self.inner.seal.derive("name")[..8])
+    }
+
+    /// The clock that all hosts of this database share.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.inner.clock) as _
     }
 
     /// Answers whether the database can be read.

@@ -33,7 +33,6 @@ mod writer;
 pub use open::OpenError;
 
 use std::fmt;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,6 +48,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
+use crate::lock::FolderLock;
 use crate::seal::Seal;
 use crate::sealed::seal_outcome;
 use known::Known;
@@ -71,7 +71,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     /// Freed last, when nothing of ours touches the folder any more.
-    _locks: [Option<File>; 2],
+    _lock: FolderLock,
 }
 
 impl fmt::Debug for SqliteStore {

@@ -4,16 +4,19 @@ use std::fs::{File, Metadata, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use callboard_store::SqliteStore;
+use callboard_store::{PostgresStore, SqliteStore};
 
 use super::{Check, State};
 use crate::config::Config;
 use crate::disk::{LEAST_SPACE, free_bytes};
+use crate::wire::database::unconnected;
 
 /// A database above this size is not copied just to look at it; the host checks it when it starts.
 const LARGEST_COPY: u64 = 256 * 1024 * 1024;
 /// Below this the operator should free space.
 const LITTLE_SPACE: u64 = 1024 * 1024 * 1024;
+/// More than a machine whose clock is kept right is ever off.
+const LARGEST_SKEW_MS: u64 = 1_000;
 /// What makes up a store: the database, its write-ahead log, and the key that sealed it.
 const STORE_FILES: [&str; 5] =
     ["callboard.db", "callboard.db-wal", "callboard.mark", "callboard.lost", "host.key"];
@@ -103,6 +106,31 @@ pub(super) fn database(folder: &Path) -> Check {
                 .replace(&copy.path().display().to_string(), &folder.display().to_string());
             Check::new(name, State::Failed, found).hint(error.hint())
         }
+    }
+}
+
+/// Looks without migrating and without the key: what a start would do is for the start.
+pub(super) async fn shared_database(url: &str) -> Check {
+    let name = "database";
+    match PostgresStore::look(url).await {
+        Ok(look) => {
+            let skew = look.ahead_ms.unsigned_abs();
+            let found = format!(
+                "PostgreSQL {} at {}, schema {}, its clock {} ms {} this machine's",
+                look.server,
+                look.address,
+                look.schema.map_or_else(|| "not made yet".to_owned(), |schema| schema.to_string()),
+                skew,
+                if look.ahead_ms < 0 { "behind" } else { "ahead of" }
+            );
+            let state = if skew > LARGEST_SKEW_MS { State::Warning } else { State::Ok };
+            let check = Check::new(name, state, found);
+            if state == State::Ok {
+                return check;
+            }
+            check.hint("hosts go by the database's clock; set this machine's clock, so that its logs can be compared")
+        }
+        Err(error) => Check::of(name, unconnected(&error)),
     }
 }
 

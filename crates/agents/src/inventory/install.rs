@@ -116,6 +116,41 @@ impl AgentRegistry {
         }
     }
 
+    /// Takes over what other hosts of the same database have installed and removed.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let _changing = self.changing.lock().await;
+        // What a host was given for all tenants is its own.
+        let of_tenants = |stored: &StoredPack| stored.id.owner != PackOwner::Host;
+        for stored in self.store.all_packs().await?.into_iter().filter(of_tenants) {
+            let there = self.snapshot();
+            match there.packs.values().find(|pack| pack.is_stored_as(&stored)) {
+                Some(same) if same.is_removed == stored.is_removed => {}
+                Some(same) => {
+                    let is_removed = stored.is_removed;
+                    let changed = Installed { is_removed, ..Installed::clone(same) };
+                    self.swap(|snapshot| snapshot.with(Arc::new(changed)));
+                }
+                None => self.take_over(stored).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_over(&self, stored: StoredPack) -> Result<(), StoreError> {
+        let Some(archive) = self.store.pack_archive(&stored.id, &stored.digest).await? else {
+            return Ok(());
+        };
+        let (id, policy) = (stored.id.clone(), self.policy.clone());
+        match blocking(move || load(stored, archive, &policy)).await? {
+            Ok(installed) => self.swap(|snapshot| snapshot.with(Arc::new(installed))),
+            Err(why) => {
+                let (name, version) = (&id.name, &id.version);
+                tracing::debug!(pack = %name, %version, error = %why, "installed pack left out");
+            }
+        }
+        Ok(())
+    }
+
     /// Answers whether there was one. What the host was given at start is not for tenants to remove.
     pub async fn remove(&self, id: &PackId) -> Result<bool, StoreError> {
         let _changing = self.changing.lock().await;

@@ -15,9 +15,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use callboard_engine::Changes;
+use callboard_engine::{Changes, StoreError};
 
+use super::clock::DatabaseClock;
 use super::create::KnownDefinitions;
+use super::session::Session;
 use super::tls::{self, Trust};
 use super::writer::{Lane, Shared};
 use super::{Inner, PostgresStore, counters, migrate, watch};
@@ -94,9 +96,7 @@ impl ConnectError {
             Self::Address { .. } => {
                 "Write it as postgres://user:password@host:5432/database?sslmode=verify-full, in CALLBOARD_DATABASE_URL."
             }
-            Self::Unreachable { .. } => {
-                "Start the database, or check host, port and firewall; the host tried for 20 seconds."
-            }
+            Self::Unreachable { .. } => "Start the database, or check host, port and firewall.",
             Self::Refused { .. } => {
                 "Check user, password, the name of the database and what the user may do in it."
             }
@@ -122,7 +122,7 @@ impl ConnectError {
 }
 
 /// The innermost reason, which names what failed.
-fn reason(error: &tokio_postgres::Error) -> String {
+pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
         innermost = source;
@@ -179,7 +179,7 @@ impl Address {
     }
 
     /// Host, port and name, without user and password.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         let mut ports = self.config.get_ports().iter().copied().cycle();
         let hosts = self.config.get_hosts().iter().map(|host| {
             let port = ports.next().unwrap_or(5432);
@@ -193,7 +193,7 @@ impl Address {
         format!("{hosts}/{}", self.config.get_dbname().unwrap_or_default())
     }
 
-    async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
+    pub(super) async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, connection) = self.config.connect(self.tls.clone()).await?;
         // It ends with the client; what went wrong is the answer of its last statement.
         self.tasks.spawn(async move { drop(connection.await) });
@@ -231,7 +231,7 @@ impl Address {
 }
 
 /// Whether the database may answer in a while: nobody listens there yet, or it is starting up.
-fn is_late(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_late(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => *code == SqlState::CANNOT_CONNECT_NOW,
         None => {
@@ -260,9 +260,12 @@ pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore
     });
     let mut random = [0; 1];
     getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;
+    let pool = address.pool(SHARED)?;
+    let clock = read_clock(&pool).await?;
     let inner = Arc::new(Inner {
         seal,
-        pool: address.pool(SHARED)?,
+        pool,
+        clock: Arc::new(clock),
         renewals: address.pool(RENEWALS)?,
         definitions,
         changes,
@@ -273,7 +276,13 @@ pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore
     watch::start(&inner);
     let creations = Lane::start(Arc::clone(&shared), &inner.tasks);
     let appends = Lane::start(shared, &inner.tasks);
-    Ok(PostgresStore { inner, creations, appends })
+    Ok(PostgresStore { inner, creations, appends, folder: None })
+}
+
+async fn read_clock(pool: &Pool) -> Result<DatabaseClock, ConnectError> {
+    let unread = |error: StoreError| ConnectError::Refused { why: error.to_string() };
+    let session = Session::borrow(pool).await.map_err(unread)?;
+    DatabaseClock::read(&session).await.map_err(|fault| unread(fault.into()))
 }
 
 /// The key that opens what the database keeps for that. A database that keeps nothing yet takes the one that is given,

@@ -3,9 +3,9 @@
 //! Nothing is written to an existing database before it is known to be ours, whole, of a schema
 //! that this build knows, and sealed with the key at hand.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use super::readers::{READERS, Readers};
 use super::recent::Recent;
 use super::writer::Writer;
 use super::{SqliteStore, claim, memory, migrate, read, records};
+use crate::lock::FolderLock;
 use crate::seal::{self, Seal};
 
 const DATABASE: &str = "callboard.db";
-const LOCK: &str = "callboard.lock";
 const KEY: &str = "host.key";
 
 /// A database up to this size is read through before it is used: that takes some tens of milliseconds.
@@ -128,7 +128,7 @@ impl OpenError {
 }
 
 pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenError> {
-    let lock = lock_folder(folder)?;
+    let lock = FolderLock::take(folder)?;
     let path = folder.join(DATABASE);
     let known = migrate::newest(runner);
     let existing = inspect(&path, known)?;
@@ -166,34 +166,8 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         kinds: Arc::new(kinds),
         readers: Readers::new(readers),
         writer,
-        _locks: lock,
+        _lock: lock,
     })
-}
-
-/// The folder itself, which cannot be deleted while the database stays, and a file in it: hosts of older versions
-/// look at nothing else, and not every file system locks folders.
-fn lock_folder(folder: &Path) -> Result<[Option<File>; 2], OpenError> {
-    let unusable = |why| OpenError::Folder { path: folder.to_owned(), why };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
-    let itself = File::open(folder).map_err(unusable)?;
-    let itself = match itself.try_lock() {
-        Ok(()) => Some(itself),
-        Err(TryLockError::WouldBlock) => {
-            return Err(OpenError::InUse { path: folder.to_owned() });
-        }
-        Err(TryLockError::Error(error)) => {
-            tracing::warn!(%error, "the data folder itself cannot be locked: only callboard.lock keeps a second host out");
-            None
-        }
-    };
-    let mut options = OpenOptions::new();
-    let lock = options.write(true).create(true).truncate(false).mode(0o600).open(folder.join(LOCK));
-    let lock = lock.map_err(unusable)?;
-    match lock.try_lock() {
-        Ok(()) => Ok([itself, Some(lock)]),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: folder.to_owned() }),
-        Err(TryLockError::Error(why)) => Err(unusable(why)),
-    }
 }
 
 /// A database of ours that was there before this start, opened for reading.

@@ -518,10 +518,7 @@ async fn texts_with_a_zero_are_stored(two: Two) -> anyhow::Result<()> {
 async fn ended_sessions_stay_inside(two: Two) -> anyhow::Result<()> {
     two.hosts[0].commit(Batch::of_run(new_run("r1"))).await?;
     two.hosts[0].commit(Batch::of_append(append("r1", 0))).await?;
-    let (foreign, _connection) = server::connect(&two.address).await?;
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    foreign.query(end, &[]).await?;
+    server::end_connections(&two.address).await?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     for store in &two.hosts {
         assert!(store.find(&acme(), &"r1".into()).await?.is_some());

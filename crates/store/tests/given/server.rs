@@ -131,6 +131,15 @@ pub(crate) async fn connect(address: &str) -> anyhow::Result<(tokio_postgres::Cl
     }
 }
 
+/// Ends every other connection to the database of this address, as a restart of the server would.
+pub(crate) async fn end_connections(address: &str) -> anyhow::Result<()> {
+    let (client, _connection) = connect(address).await?;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    client.query(end, &[]).await?;
+    Ok(())
+}
+
 /// The folder with the server's programs: the newest that is installed.
 fn programs() -> Option<PathBuf> {
     let on_path = std::env::var_os("PATH").unwrap_or_default();

@@ -73,14 +73,19 @@ fn sample(schema: &Value) -> Value {
         Some("object") => {
             let also = first("anyOf").and_then(|any| any["required"].as_array());
             let required = schema["required"].as_array().into_iter().chain(also).flatten();
-            let names = required.filter_map(Value::as_str);
-            names.map(|name| (name.to_owned(), sample(&schema["properties"][name]))).collect()
+            let mut names: Vec<&str> = required.filter_map(Value::as_str).collect();
+            names.sort_unstable();
+            names
+                .into_iter()
+                .map(|name| (name.to_owned(), sample(&schema["properties"][name])))
+                .collect()
         }
         _ => "text".into(),
     }
 }
 
-/// The properties of a schema, those that must be there first.
+/// The properties of a schema, those that must be there first, by name: what a map's own order is depends on how the
+/// whole program is built.
 fn fields(schema: &'static Value) -> &'static [Field] {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -93,7 +98,7 @@ fn fields(schema: &'static Value) -> &'static [Field] {
             about: about(property),
         })
         .collect();
-    fields.sort_by_key(|field| !field.required);
+    fields.sort_by_key(|field| (!field.required, field.name));
     fields.leak()
 }
 

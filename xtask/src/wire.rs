@@ -118,6 +118,8 @@ impl Connection {
     }
 
     pub(crate) async fn send_bytes(&mut self, request: &[u8]) -> Result<Answer> {
+        // What an exchange has left behind was read.
+        self.buffer.clear();
         // A server that refuses early stops reading; its answer says more than the broken pipe.
         let sent = self.stream.write_all(request).await;
         let (mut answer, framing) = match (self.head().await, sent) {

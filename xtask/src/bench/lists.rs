@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::definitions::NOOP;
 use super::load::{self, percentile};
-use super::measure::{KEY, put, register, run_of};
+use super::measure::{KEY, put, register_some, run_of};
 use super::{Scale, definitions};
 use crate::child::Host;
 use crate::say;
@@ -52,7 +52,7 @@ pub(crate) async fn measure(
     let home = folder.join("lists");
     std::fs::create_dir(&home)?;
     let host = Host::start(binary, &home, arguments).await?;
-    register(host.address).await?;
+    register_some(host.address, &[NOOP]).await?;
     put(host.address, &definitions::failing(FAILING)).await?;
     let rare = json!({ "workflowId": FAILING, "tags": ["rare"] });
     load::drive(host.address, &rare, 8, RARE).await?;

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::bare::Bare;
 use super::definitions::{CHAIN, NOOP};
 use super::load::{field, wait_for_end};
-use super::measure::{KEY, processor_time, register, run_of};
+use super::measure::{KEY, processor_time, register_some, run_of};
 use super::{Scale, watch};
 use crate::child::Host;
 use crate::say;
@@ -104,7 +104,7 @@ pub(crate) async fn measure(
         let home = folder.join(format!("paths-{number}"));
         std::fs::create_dir(&home)?;
         let host = Host::start(binary, &home, arguments).await?;
-        register(host.address).await?;
+        register_some(host.address, &[NOOP, CHAIN]).await?;
         let ended = watch::create(host.address, NOOP).await?;
         wait_for_end(&mut Connection::open(host.address).await?, &ended).await?;
         subjects.push(Subject { host, ended });

@@ -98,7 +98,7 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, brings the schema to ours and checks the key. See [`connect`] for what is waited for.
+    /// Connects, brings the schema to ours and checks the key. A database that comes late is waited for.
     pub async fn connect(address: &str, key: SealKey) -> Result<Self, ConnectError> {
         connect::connect(address, key).await
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, confine, console, demo, doctor, guard, heartbeats, hosts, inbox,
+    agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
     keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
     triggers, workflows,
 };
@@ -122,6 +122,8 @@ pub(crate) enum Command {
     Spend(spend::SpendArgs),
     /// The processes that drive runs, and whether providers of models answer
     Hosts(hosts::HostsArgs),
+    /// The database of a host itself: status
+    Db(db::DbArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
     /// Run a host in a temporary folder with a member at work; needs no key, network or configuration
@@ -144,7 +146,11 @@ impl Command {
 
     /// Whether it talks to one.
     pub(crate) fn is_client(&self) -> bool {
-        !self.is_host() && !matches!(self, Self::Completions(_) | Self::Confine(_) | Self::Guard(_))
+        !self.is_host()
+            && !matches!(
+                self,
+                Self::Db(_) | Self::Completions(_) | Self::Confine(_) | Self::Guard(_)
+            )
     }
 }
 

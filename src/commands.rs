@@ -5,6 +5,7 @@ pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod confine;
 pub(crate) mod console;
+pub(crate) mod db;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod guard;

@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, confine, console, demo, doctor, guard, heartbeats, hosts, inbox,
+    agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
     keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
     triggers, workflows,
 };
@@ -88,6 +88,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Console(args) => Box::pin(console::run(args, &connection)).await,
         Command::Spend(args) => Box::pin(spend::run(args, &connection)).await,
         Command::Hosts(args) => Box::pin(hosts::run(args, &connection)).await,
+        Command::Db(args) => Box::pin(db::run(args)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),

@@ -4,6 +4,8 @@
 mod anthropic;
 #[path = "cli/authoring.rs"]
 mod authoring;
+#[path = "cli/db.rs"]
+mod db;
 #[path = "cli/demo.rs"]
 mod demo;
 #[path = "cli/deployments.rs"]
@@ -145,6 +147,8 @@ const COMMANDS: &[&str] = &[
     "packs list",
     "packs remove",
     "console",
+    "db",
+    "db status",
     "doctor",
     "spend",
     "hosts",

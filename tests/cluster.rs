@@ -4,6 +4,8 @@
 
 #[path = "support/api.rs"]
 mod api;
+#[path = "cluster/db.rs"]
+mod db;
 #[expect(dead_code, reason = "hosts of a cluster are started from a command of their own")]
 #[path = "support/host.rs"]
 mod host;

@@ -95,7 +95,7 @@ pub(crate) fn unconnected(error: &ConnectError) -> CommandError {
 }
 
 /// A database does not always report that the disk is full; the disk does.
-fn unopened(folder: &Path, error: &OpenError) -> CommandError {
+pub(crate) fn unopened(folder: &Path, error: &OpenError) -> CommandError {
     let failed = CommandError::failed(error.to_string());
     let could_be_full = match error {
         OpenError::Folder { .. }

@@ -6,7 +6,9 @@ mod recall;
 mod seal;
 mod sealed;
 mod sqlite;
+mod status;
 
 pub use lock::FolderLock;
 pub use postgres::{ConnectError, Look, PostgresStore, SealKey};
 pub use sqlite::{OpenError, SqliteStore};
+pub use status::Status;

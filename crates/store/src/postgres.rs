@@ -26,6 +26,7 @@ mod retention;
 mod retry;
 mod rows;
 mod session;
+mod status;
 mod text;
 mod tls;
 mod watch;

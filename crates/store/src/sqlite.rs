@@ -28,6 +28,7 @@ mod records;
 mod rest;
 mod retention;
 mod rows;
+mod status;
 mod writer;
 
 pub use open::OpenError;

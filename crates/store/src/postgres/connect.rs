@@ -200,6 +200,17 @@ impl Address {
         Ok(client)
     }
 
+    /// Without waiting for a database that comes late.
+    pub(super) async fn connect_once(&self) -> Result<Client, ConnectError> {
+        self.connect().await.map_err(|error| {
+            if is_late(&error) {
+                let why = reason(&error);
+                return ConnectError::Unreachable { address: self.shown(), why };
+            }
+            ConnectError::of(&error)
+        })
+    }
+
     /// Waits for a database that comes late, with a line for each try.
     async fn connect_patiently(&self) -> Result<Client, ConnectError> {
         let mut too_late = std::pin::pin!(tokio::time::sleep(LATE));

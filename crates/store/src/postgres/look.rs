@@ -2,7 +2,7 @@
 
 use callboard_engine::{Clock as _, SystemClock};
 
-use super::connect::{Address, ConnectError, is_late, reason};
+use super::connect::{Address, ConnectError};
 use super::{PostgresStore, migrate};
 
 /// What is to be known of a database without being one of its hosts.
@@ -25,13 +25,7 @@ impl PostgresStore {
     pub async fn look(address: &str) -> Result<Look, ConnectError> {
         let address = Address::parse(address)?;
         let refused = |error: tokio_postgres::Error| ConnectError::of(&error);
-        let client = address.connect().await.map_err(|error| {
-            if is_late(&error) {
-                let why = reason(&error);
-                return ConnectError::Unreachable { address: address.shown(), why };
-            }
-            ConnectError::of(&error)
-        })?;
+        let client = address.connect_once().await?;
         let sql = "SELECT current_setting('server_version'),
              (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
         let before = SystemClock.wall().as_millis();

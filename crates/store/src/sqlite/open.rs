@@ -24,7 +24,7 @@ use super::{SqliteStore, claim, memory, migrate, read, records};
 use crate::lock::FolderLock;
 use crate::seal::{self, Seal};
 
-const DATABASE: &str = "callboard.db";
+pub(super) const DATABASE: &str = "callboard.db";
 const KEY: &str = "host.key";
 
 /// A database up to this size is read through before it is used: that takes some tens of milliseconds.
@@ -281,7 +281,7 @@ fn open_writer(path: &Path) -> Result<Connection, rusqlite::Error> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER)
 }
 
-fn open_reader(path: &Path) -> Result<Connection, rusqlite::Error> {
+pub(super) fn open_reader(path: &Path) -> Result<Connection, rusqlite::Error> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY, READER)
 }
 

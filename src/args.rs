@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::commands::{
     agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
     keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
-    triggers, workflows,
+    tools, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -96,6 +96,8 @@ pub(crate) enum Command {
     Workflows(workflows::WorkflowsArgs),
     /// Node types that workflows can use: list, show
     Nodes(nodes::NodesArgs),
+    /// Tools that agents and steps can call: list, show
+    Tools(tools::ToolsArgs),
     /// Schedules of workflows: list, add, next, pause and more
     Schedules(schedules::SchedulesArgs),
     /// Triggers, by which other systems start workflows: list, add, deliver, dead-letters and more

@@ -25,7 +25,7 @@ use args::{Cli, Command, Read};
 use commands::{
     agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
     keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
-    triggers, workflows,
+    tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -74,7 +74,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Runs(args) => Box::pin(runs::run(args, &connection)).await,
         Command::Inbox(args) => Box::pin(inbox::run(args, &connection)).await,
         Command::Workflows(args) => Box::pin(workflows::run(args, &connection)).await,
-        Command::Nodes(args) => nodes::run(&args),
+        Command::Nodes(args) => Box::pin(nodes::run(args, &connection)).await,
+        Command::Tools(args) => Box::pin(tools::run(args, &connection)).await,
         Command::Schedules(args) => Box::pin(schedules::run(args, &connection)).await,
         Command::Triggers(args) => Box::pin(triggers::run(args, &connection)).await,
         Command::Heartbeats(args) => Box::pin(heartbeats::run(args, &connection)).await,

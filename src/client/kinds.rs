@@ -27,6 +27,9 @@ impl Kind {
     /// What this host says of one beyond its entry.
     pub(crate) const AGENT_DEFINITION: Self =
         Self::new("/v1/host/callboard/agents", "agent", "agents list");
+    pub(crate) const TOOL: Self = Self::new("/v1/tools", "tool", "tools list");
+    pub(crate) const NODE_TYPE: Self =
+        Self::new("/v1/host/callboard/nodes", "node type", "nodes list");
     pub(crate) const WORKFLOW: Self =
         Self::new("/v1/host/callboard/workflows", "workflow", "workflows list");
     pub(crate) const SCHEDULE: Self =

@@ -1,13 +1,16 @@
 //! `callboard nodes`: what a step of a workflow can be.
 
-use callboard_authoring::{Field, NodeType, Outputs, node_type, node_types, unknown_name};
+use callboard_authoring::unknown_name;
 use clap::{Args, Subcommand};
 use comfy_table::Cell;
 use owo_colors::OwoColorize;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
+use super::known::KnownArgs;
+use crate::args::Connection;
 use crate::exit::{CommandError, Exit};
-use crate::screen::output;
+use crate::screen::{output, words};
 
 #[derive(Debug, Args)]
 #[command(
@@ -15,8 +18,9 @@ use crate::screen::output;
     after_help = "Examples:
   callboard nodes list
   callboard nodes show core.approvalGate
+  callboard nodes list --url http://127.0.0.1:8787
 
-Works without a host. `GET /v1/host/callboard/nodes` says what another host runs."
+Works without a host, and knows the [nodes] of the configuration. With --url, it is what that host runs."
 )]
 pub(crate) struct NodesArgs {
     #[command(subcommand)]
@@ -38,6 +42,8 @@ struct ListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    known: KnownArgs,
 }
 
 #[derive(Debug, Args)]
@@ -50,48 +56,79 @@ struct ShowArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    known: KnownArgs,
 }
 
-pub(crate) fn run(args: &NodesArgs) -> Result<Exit, CommandError> {
-    match &args.command {
-        NodesCommand::List(args) => list(args),
-        NodesCommand::Show(args) => show(args),
+/// A type as hosts describe it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Described {
+    type_id: String,
+    summary: String,
+    config: Vec<Field>,
+    inputs: Vec<Field>,
+    /// Fields, or words about them.
+    outputs: Value,
+    example: String,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    name: String,
+    kind: String,
+    required: bool,
+    about: String,
+}
+
+pub(crate) async fn run(args: NodesArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    match args.command {
+        NodesCommand::List(args) => list(args, earlier).await,
+        NodesCommand::Show(args) => show(args, earlier).await,
     }
 }
 
-fn list(args: &ListArgs) -> Result<Exit, CommandError> {
+async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let nodes = args.known.node_types(earlier).await?;
     if args.json {
-        let nodes: Vec<_> = node_types().iter().map(NodeType::to_json).collect();
         return output::document(&json!({ "nodes": nodes }));
     }
-    let row = |node: &NodeType| {
+    let row = |node: Value| {
+        let node: Described = read(node)?;
         let summary = node.summary.split([';', ':']).next().unwrap_or_default();
-        [Cell::new(node.type_id), Cell::new(summary)]
+        Ok([Cell::new(words::plain(&node.type_id)), Cell::new(words::plain(summary))])
     };
-    output::table(["type", "does"], node_types().iter().map(row).collect())?;
+    let rows = nodes.into_iter().map(row).collect::<Result<Vec<_>, CommandError>>()?;
+    output::table(["type", "does"], rows)?;
     Ok(Exit::Done)
 }
 
-fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
-    let node = node_type(&args.type_id).ok_or_else(|| {
-        let known: Vec<&str> = node_types().iter().map(|node| node.type_id).collect();
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, CommandError> {
+    serde_json::from_value(value).map_err(|error| CommandError::unreadable(&error))
+}
+
+async fn show(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let nodes = args.known.node_types(earlier).await?;
+    let found = nodes.iter().find(|node| node["typeId"] == args.type_id.as_str());
+    let node = found.ok_or_else(|| {
+        let known: Vec<&str> = nodes.iter().filter_map(|node| node["typeId"].as_str()).collect();
         CommandError::new(Exit::NotFound, unknown_name("node type", &args.type_id, &known))
     })?;
     if args.json {
-        return output::document(&node.to_json());
+        return output::document(node);
     }
-    output::line(&node.type_id.bold().to_string())?;
-    output::line(node.summary)?;
-    fields("config", node.config)?;
-    fields("inputs", node.inputs)?;
+    let node: Described = read(node.clone())?;
+    output::line(&words::plain(&node.type_id).bold().to_string())?;
+    output::line(&words::plain(&node.summary))?;
+    fields("config", &node.config)?;
+    fields("inputs", &node.inputs)?;
     match node.outputs {
-        Outputs::Fixed(outputs) => fields("outputs", outputs)?,
-        Outputs::Ports => output::line("\noutputs\n  its inputs, under their names")?,
-        Outputs::Open(words) => output::line(&format!("\noutputs\n  {words}"))?,
+        Value::String(words) => output::line(&format!("\noutputs\n  {}", words::plain(&words)))?,
+        outputs => fields("outputs", &read::<Vec<Field>>(outputs)?)?,
     }
     output::line("\nexample")?;
     for line in node.example.lines() {
-        output::line(&format!("  {line}"))?;
+        output::line(&format!("  {}", words::plain(line)))?;
     }
     Ok(Exit::Done)
 }
@@ -103,8 +140,8 @@ fn fields(title: &str, fields: &[Field]) -> Result<(), CommandError> {
     output::line(&format!("\n{title}"))?;
     for field in fields {
         let needed = if field.required { ", required" } else { "" };
-        let kind = field.shape.words();
-        output::line(&format!("  {}: {} ({kind}{needed})", field.name, field.about))?;
+        let line = format!("{}: {} ({}{needed})", field.name, field.about, field.kind);
+        output::line(&format!("  {}", words::plain(&line)))?;
     }
     Ok(())
 }

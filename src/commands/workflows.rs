@@ -64,7 +64,7 @@ pub(crate) async fn run(args: WorkflowsArgs, earlier: &Connection) -> Result<Exi
         WorkflowsCommand::New(args) => new::run(&args),
         WorkflowsCommand::Apply(args) => apply::run(args, earlier).await,
         WorkflowsCommand::Remove(args) => remove(args, earlier).await,
-        WorkflowsCommand::Validate(args) => validate::run(&args),
+        WorkflowsCommand::Validate(args) => validate::run(args, earlier).await,
         WorkflowsCommand::Test(args) => test::run(&args),
         WorkflowsCommand::Graph(args) => graph::run(args, earlier).await,
         WorkflowsCommand::Schema(_) => schema::run(),

@@ -1,6 +1,6 @@
 //! Writing a workflow: from nothing to a run, and everything that is wrong at once.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -88,5 +88,62 @@ fn a_folder_may_hold_yaml() -> Result<()> {
     ensure!(log.contains("half.yaml") && log.contains("skipped"), "{log}");
     let user = terminal.at(host.url());
     user.output(&["run", "letters", "--input", "{\"name\": \"Ada\"}", "--follow"])?;
+    Ok(())
+}
+
+/// A step of a team's own, a tool, and an agent, of which two are spelt wrong.
+const NAMES: &str = "\
+id: names
+nodes:
+  greet: { type: acme.greet, inputs: { name: Ada } }
+  sort: { agent: community.callboard.starter.triagr, inputs: { message: Hi } }
+  keep: { type: callboard.tool, config: { tool: openwop:core.files.wrte }, after: [greet, sort] }
+";
+
+#[test]
+fn names_that_only_a_host_or_its_configuration_knows_are_judged_by_them() -> Result<()> {
+    let terminal = Terminal::new()?;
+    terminal.write("names.yaml", NAMES)?;
+    let unknown = terminal.run(&["workflows", "validate", "names.yaml"])?;
+    ensure!(unknown.starts_with("exit: 1") && unknown.contains("acme.greet"), "{unknown}");
+
+    let config = "[nodes.\"acme.greet\"]\nworkflow = \"below\"\ndescription = \"Greets\"\n";
+    terminal.write("callboard.toml", config)?;
+    terminal.output(&["workflows", "validate", "names.yaml"])?;
+    let listed = terminal.output(&["nodes", "list"])?;
+    ensure!(listed.contains("acme.greet") && listed.contains("Greets"), "{listed}");
+    let shown = terminal.output(&["nodes", "show", "acme.greet"])?;
+    ensure!(shown.contains("type: acme.greet"), "{shown}");
+    let near = terminal.run(&["nodes", "show", "acme.gret"])?;
+    ensure!(near.contains("did you mean \"acme.greet\"?"), "{near}");
+
+    let packs = concat!(env!("CARGO_MANIFEST_DIR"), "/packs/starter");
+    let config = terminal.folder().join("callboard.toml");
+    let config = config.to_str().context("a plain path")?;
+    let host = terminal.host(&["--packs", packs, "--config", config])?;
+    terminal.write("callboard.toml", "")?;
+    let user = terminal.at(host.url());
+    let offline = user.run(&["workflows", "validate", "names.yaml"])?;
+    ensure!(offline.starts_with("exit: 1") && offline.contains("acme.greet"), "{offline}");
+    let judged = user.run(&["workflows", "validate", "names.yaml", "--url", host.url()])?;
+    assert_snapshot!("authoring_names_of_a_host", judged);
+    let listed = user.output(&["nodes", "list", "--url", host.url()])?;
+    ensure!(listed.contains("acme.greet"), "{listed}");
+    let applied = user.run(&["workflows", "apply", "names.yaml"])?;
+    assert_snapshot!("authoring_applied_with_warnings", applied);
+    Ok(())
+}
+
+#[test]
+fn tools_are_found_by_their_names() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let user = terminal.at(host.url());
+    let listed = user.output(&["tools", "list"])?;
+    ensure!(listed.contains("openwop:core.files.write"), "{listed}");
+    let listed: Value = serde_json::from_str(&user.output(&["tools", "list", "--json"])?)?;
+    ensure!(listed["tools"].as_array().is_some_and(|tools| tools.len() > 5), "{listed}");
+    assert_snapshot!("tools_show", user.run(&["tools", "show", "openwop:core.files.write"])?);
+    assert_snapshot!("tools_unknown", user.run(&["tools", "show", "openwop:core.files.wrte"])?);
     Ok(())
 }

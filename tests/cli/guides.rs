@@ -156,6 +156,6 @@ fn each_form_of_an_expression_has_the_value_that_its_page_says() -> Result<()> {
 #[test]
 fn the_cases_of_the_examples_pass() -> Result<()> {
     let shown = follow("guides/testing.md")?;
-    ensure!(shown.contains("3 passed, 0 failed"), "{shown}");
+    ensure!(shown.contains("4 passed, 0 failed"), "{shown}");
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod draw;
 mod expand;
 mod form;
+mod host;
 mod json;
 mod known;
 mod nodes;
@@ -21,6 +22,7 @@ mod write;
 mod yaml;
 
 pub use draw::{mermaid, svg, terminal};
+pub use host::HostNames;
 pub use known::{nearest, unknown_name};
 pub use nodes::{Field, NodeType, Outputs, PUBLISHED, node_type, node_types};
 pub use problem::{Problem, ProblemKind, Problems};

@@ -37,12 +37,16 @@ pub struct Problem {
     /// What would be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The node type that this program does not know; a host may.
+    #[serde(skip)]
+    pub(crate) unknown_type: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(kind: ProblemKind, spot: Spot, path: &str, message: String) -> Self {
         let path = path.to_owned();
-        Self { kind, spot: Some(spot), path, message, did_you_mean: None, hint: None }
+        let spot = Some(spot);
+        Self { kind, spot, path, message, did_you_mean: None, hint: None, unknown_type: None }
     }
 
     pub(crate) fn meant(mut self, nearest: Option<&str>) -> Self {
@@ -99,6 +103,11 @@ impl Problems {
         let is_full = self.listed.len() >= MOST;
         self.more += usize::from(is_full);
         is_full
+    }
+
+    /// Drops those that are none to somebody who knows more.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&mut Problem) -> bool) {
+        self.listed.retain_mut(keep);
     }
 
     /// In the order of the text.

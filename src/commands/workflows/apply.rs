@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use callboard_authoring::ProblemKind;
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::file::{Files, Types, check};
 use crate::args::{Connection, HostArgs};
 use crate::client::Client;
+use crate::commands::known;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -73,6 +75,7 @@ async fn apply(client: &Client, files: &[PathBuf], json: bool) -> Result<Vec<Val
     let mut applied = Vec::new();
     for (file, found) in checked {
         let id = found.plan.id().to_string();
+        let names_others = found.names_others();
         let put = client.put_workflow(&id, found.canonical.into_bytes()).await;
         let is_new = put.map_err(|error| CommandError {
             what: format!("{}: {}", file.display(), error.what),
@@ -83,8 +86,21 @@ async fn apply(client: &Client, files: &[PathBuf], json: bool) -> Result<Vec<Val
             output::line(&format!("{} {id} {done}", "✓".green()))?;
         }
         applied.push(json!({ "workflowId": id, "outcome": done }));
+        if names_others {
+            warn(client, file).await;
+        }
     }
     Ok(applied)
+}
+
+/// An agent or tool that the host does not have may still come; but it is likelier spelt wrong, and a step whose agent
+/// is only a name does nothing.
+async fn warn(client: &Client, file: &Path) {
+    let names = known::of_host(client).await;
+    let Err(mistakes) = check(file, Types::Known(&names)) else { return };
+    for problem in mistakes.listed.iter().filter(|it| it.kind == ProblemKind::Reference) {
+        output::note(&format!("{} {}:{problem}", "warning:".yellow().bold(), file.display()));
+    }
 }
 
 /// Applies each file when it was changed. What is wrong is shown, and mended by the next change.

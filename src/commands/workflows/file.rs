@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_authoring::{Format, Problem, Source, read};
+use callboard_authoring::{Format, HostNames, Problem, Source, read};
+use callboard_backends::TOOL;
 use callboard_core::Plan;
 use clap::Args;
 use owo_colors::OwoColorize;
@@ -25,6 +26,14 @@ pub(super) struct Checked {
     pub(super) plan: Plan,
 }
 
+impl Checked {
+    /// Whether it names agents or tools, which a host has or not.
+    pub(super) fn names_others(&self) -> bool {
+        let mut nodes = self.plan.definition().nodes.iter();
+        nodes.any(|node| node.agent.is_some() || node.type_id.as_str() == TOOL)
+    }
+}
+
 /// What is wrong with a file.
 pub(super) struct Mistakes {
     pub(super) listed: Vec<Problem>,
@@ -33,16 +42,16 @@ pub(super) struct Mistakes {
     unread: Option<String>,
 }
 
-/// Which node types are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Types {
-    /// Those that this program runs.
-    Known,
+/// Which names are taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Types<'a> {
+    /// Node types of this program, and what a host has beside them.
+    Known(&'a HostNames),
     /// Any: the host that it is sent to knows better.
     Any,
 }
 
-pub(super) fn check(path: &Path, types: Types) -> Result<Checked, Mistakes> {
+pub(super) fn check(path: &Path, types: Types<'_>) -> Result<Checked, Mistakes> {
     let text = std::fs::read_to_string(path).map_err(|error| Mistakes {
         listed: Vec::new(),
         more: 0,
@@ -53,14 +62,20 @@ pub(super) fn check(path: &Path, types: Types) -> Result<Checked, Mistakes> {
     let format = Format::of_file(&name).unwrap_or(Format::Yaml);
     // What is canonical goes to the host as it is, which has bounds of its own.
     if format == Format::Json
-        && types == Types::Any
+        && matches!(types, Types::Any)
         && let Ok(plan) = Plan::parse(text.as_bytes())
     {
         return Ok(Checked { canonical: text, plan });
     }
     let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-    let reading = read(Source { text: &text, format, id: stem.as_deref() });
-    let is_good = reading.problems.is_empty() || types == Types::Any;
+    let mut reading = read(Source { text: &text, format, id: stem.as_deref() });
+    let is_good = match types {
+        Types::Any => true,
+        Types::Known(names) => {
+            reading.judge_names(names);
+            reading.problems.is_empty()
+        }
+    };
     let plan = reading.canonical.filter(|_| is_good).and_then(|canonical| {
         let plan = Plan::parse(canonical.as_bytes()).ok()?;
         Some(Checked { canonical, plan })

@@ -6,6 +6,8 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use super::file::{Files, Types, check};
+use crate::args::Connection;
+use crate::commands::known::KnownArgs;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
 
@@ -13,14 +15,18 @@ use crate::screen::output;
 #[command(after_help = "Examples:
   callboard workflows validate nightly-report.yaml
   callboard workflows validate workflows/* --json
+  callboard workflows validate letters.yaml --url http://127.0.0.1:8787
 
-Works without a host. All problems are shown at once, each with its line, column and path.")]
+Works without a host, and knows the [nodes] of the configuration. With --url, node types, agents and
+tools are those of that host. All problems are shown at once, each with its line, column and path.")]
 pub(super) struct ValidateArgs {
     #[command(flatten)]
     files: Files,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    known: KnownArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,11 +45,12 @@ struct Verdict {
     problems: Vec<Problem>,
 }
 
-pub(super) fn run(args: &ValidateArgs) -> Result<Exit, CommandError> {
+pub(super) async fn run(args: ValidateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+    let names = args.known.names(earlier).await?;
     let mut verdicts = Vec::new();
     for file in &args.files.files {
         let name = file.display().to_string();
-        verdicts.push(match check(file, Types::Known) {
+        verdicts.push(match check(file, Types::Known(&names)) {
             Ok(checked) => {
                 let id = checked.plan.id().to_string();
                 if !args.json {

@@ -166,7 +166,8 @@ fn check_type(node: &Written<'_>, problems: &mut Problems) {
     let key = if node.tree.get("typeId").is_some() { "typeId" } else { "type" };
     let message = format!("this host runs no node type {type_id:?}");
     let path = join(&node.path, key);
-    let problem = Problem::new(ProblemKind::NodeType, spot, &path, message);
+    let mut problem = Problem::new(ProblemKind::NodeType, spot, &path, message);
+    problem.unknown_type = Some(type_id.to_owned());
     let near = nearest(type_id, node_types().iter().map(|known| known.type_id));
     problems.push(match near {
         Some(near) => problem.meant(Some(near)),

@@ -130,7 +130,7 @@ pub(super) const TYPES: &[NodeType] = &[
         group: MODELS,
         summary: "Calls a tool of the host by its name, under the scopes of whoever made the run",
         config: &[
-            Field::new("tool", Shape::Text, "the tool's name, as `GET /v1/tools` lists it")
+            Field::new("tool", Shape::Text, "the tool's name, as `callboard tools list` shows it")
                 .required(),
             Field::new("timeoutMs", Shape::Whole(100), "how long it may take"),
         ],

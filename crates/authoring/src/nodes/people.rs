@@ -43,9 +43,16 @@ pub(super) const TYPES: &[NodeType] = &[
             TIMEOUT,
             RESUME,
         ],
-        inputs: &[],
-        outputs: Outputs::Open("the answer: `action`, and what was sent with it"),
-        example: "approve:\n  type: core.approvalGate\n  after: write\n  config:\n    title: Send this letter?\n",
+        inputs: &[
+            Field::new("artifact", Shape::Any, "what is shown, and may be edited: the draft"),
+            Field::new("title", Shape::Text, "counts before the config"),
+            Field::new("description", Shape::Text, "counts before the config"),
+            Field::new("resumeSchema", Shape::Object, "counts before the config"),
+        ],
+        outputs: Outputs::Open(
+            "`artifactData`, what was accepted, as it was or as it was edited; `action`, and what else the answer says",
+        ),
+        example: "approve:\n  type: core.approvalGate\n  config:\n    title: Send this letter?\n    actions: [accept, edit-accept, reject]\n  inputs:\n    artifact: ${nodes.write.answer}\n",
     },
     NodeType {
         type_id: "core.clarificationGate",

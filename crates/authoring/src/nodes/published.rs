@@ -77,7 +77,12 @@ fn sample(schema: &Value) -> Value {
             names.sort_unstable();
             names
                 .into_iter()
-                .map(|name| (name.to_owned(), sample(&schema["properties"][name])))
+                .map(|name| {
+                    let is_address = name == "url";
+                    let sample = || sample(&schema["properties"][name]);
+                    let value = if is_address { "https://example.org/".into() } else { sample() };
+                    (name.to_owned(), value)
+                })
                 .collect()
         }
         _ => "text".into(),

@@ -141,7 +141,10 @@ impl ToolNodes {
         let allowed = [name];
         let surface = ToolSurface::assemble(&*self.toolbox, &call.scope(), &allowed).await;
         let Some(offer) = surface.offers().next().map(|offer| offer.name.to_owned()) else {
-            let why = format!("this host has no tool {}", allowed[0]);
+            let why = format!(
+                "this host has no tool {}; `callboard tools list` shows its tools",
+                allowed[0]
+            );
             return Err(failed("tool_not_found", why));
         };
         let admitted = surface.admit(&offer, arguments);

@@ -69,6 +69,8 @@ impl Grants for Nobody {
 /// Runs one after the other, and reads what the log says.
 struct World {
     store: Arc<InMemoryStore>,
+    /// One for all runs: what a run keeps until a time is read by a later one.
+    clock: Arc<SimClock>,
     reach: Reach,
     runs: AtomicU32,
     mcp: Option<Arc<McpServers>>,
@@ -76,7 +78,8 @@ struct World {
 
 impl World {
     fn new(reach: Reach) -> Self {
-        Self { store: Arc::new(InMemoryStore::new()), reach, runs: AtomicU32::new(0), mcp: None }
+        let (store, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
+        Self { store, clock, reach, runs: AtomicU32::new(0), mcp: None }
     }
 
     async fn keep(&self, name: &str, value: &str, audience: Option<String>) {
@@ -113,7 +116,7 @@ impl World {
         for (type_id, activity) in tools.types() {
             activities = activities.with(type_id, activity);
         }
-        let (store, clock) = (self.store.clone(), SimClock::new());
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let definitions = [definition.to_string()];
         let name = format!("host{}", self.runs.fetch_add(1, Ordering::Relaxed));
         let engine =

@@ -25,7 +25,8 @@ async fn a_tool_is_called_by_its_name_with_arguments_that_match_its_schema() {
     assert_eq!(missing["failed"]["code"], "tool_not_found");
     let server = json!({ "serverId": "crm", "toolName": "find" });
     let missing = world.one(MCP_TOOL, server, &json!({ "args": {} })).await;
-    assert_eq!(missing["failed"]["message"], "this host has no tool mcp:crm.find");
+    let message = missing["failed"]["message"].as_str().unwrap();
+    assert!(message.starts_with("this host has no tool mcp:crm.find; "), "{message}");
 }
 
 #[tokio::test]

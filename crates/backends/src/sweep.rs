@@ -92,7 +92,7 @@ impl FolderSweeper {
         for mode in [KeyMode::Live, KeyMode::Test] {
             let scope = Scope { tenant: tenant.clone(), workspace: None, mode };
             if let Some(found) = self.store.find(&scope, run).await? {
-                let is_over = found.head.status.is_terminal();
+                let is_over = found.status.is_terminal();
                 return Ok(if is_over { Fate::Ended } else { Fate::Open });
             }
         }

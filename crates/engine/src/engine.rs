@@ -418,7 +418,7 @@ impl Engine {
             });
         }
         if let Some(json) = found.snapshot {
-            let (version, status) = (found.head.version, found.head.status);
+            let (version, status) = (found.version, found.status);
             let (born, engine_version) = (found.born, found.engine_version);
             return Ok(Some(Seen { version, status, json, born, engine_version }));
         }
@@ -436,9 +436,9 @@ impl Engine {
             // What nobody can fold can still be looked at.
             Err(EngineError::Unprocessable { .. }) => {
                 let birth = self.birth_of(scope, run).await?;
-                let head = found.head;
-                let shown = unfolded_snapshot(&birth, head.status, head.version, None);
-                seen(head.version, head.status, &shown)
+                let (version, status) = (found.version, found.status);
+                let shown = unfolded_snapshot(&birth, status, version, None);
+                seen(version, status, &shown)
             }
             Err(error) => Err(error),
         }

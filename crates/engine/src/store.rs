@@ -317,7 +317,9 @@ pub struct Opened {
 /// A run that exists for its caller.
 #[derive(Debug, Clone)]
 pub struct Found {
-    pub head: Head,
+    pub status: RunStatus,
+    /// How many events the log holds.
+    pub version: u64,
     pub engine_version: u32,
     pub born: Born,
     /// The stored fold, if it has seen every event.

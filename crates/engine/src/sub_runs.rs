@@ -94,8 +94,8 @@ impl Call {
         loop {
             let found = self.store.find(&scope, run).await?;
             let found = found.ok_or_else(|| SubRunError::Refused(gone()))?;
-            let version = found.head.version;
-            if !found.head.status.is_terminal() {
+            let version = found.version;
+            if !found.status.is_terminal() {
                 self.store.changed(run, version).await;
                 continue;
             }

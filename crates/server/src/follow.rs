@@ -125,7 +125,7 @@ impl Follow {
         };
         let state = match (&lens, asked.last_seen) {
             (Lens::Values(_) | Lens::Latest, Some(seen)) => {
-                State::Opening { at: seen.saturating_add(1).min(found.head.version) }
+                State::Opening { at: seen.saturating_add(1).min(found.version) }
             }
             _ => State::Reading,
         };
@@ -142,7 +142,7 @@ impl Follow {
             batch: (!asked.buffer.is_zero()).then(|| Batch::new(asked.buffer)),
             next: asked.last_seen.map_or(0, |seen| seen.saturating_add(1)),
             page,
-            version: found.head.version,
+            version: found.version,
             pieces: VecDeque::new(),
             state,
             projection,

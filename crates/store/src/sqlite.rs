@@ -66,6 +66,8 @@ pub struct SqliteStore {
     seal: Arc<Seal>,
     changes: Arc<Changes>,
     recent: Arc<Recent>,
+    /// Runs that have ended, with where they belong, as they were read last.
+    ended: Arc<Known<RunId, (Scope, Found)>>,
     records: Arc<Known<RecordRead, Vec<Record>>>,
     kinds: Arc<records::Kinds>,
     memory: memory::Position,
@@ -214,8 +216,24 @@ impl Store for SqliteStore {
     }
 
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
-        let (scope, run) = (scope.clone(), run.clone());
-        self.readers.read(move |db| read::find(db, &scope, &run)).await
+        if let Some(found) = self.recent.find(scope, run).await {
+            return Ok(Some(found));
+        }
+        let since = match self.ended.find(run) {
+            Ok((place, found)) if scope.includes(&place) => return Ok(Some(found)),
+            Ok(_) => None,
+            Err(since) => Some(since),
+        };
+        let (visible_in, name) = (scope.clone(), run.clone());
+        let found = self.readers.read(move |db| read::find(db, &visible_in, &name)).await?;
+        if let (Some(since), Some(found)) = (since, &found)
+            && found.status.is_terminal()
+            && found.snapshot.as_ref().is_some_and(|snapshot| snapshot.len() <= LONGEST_KNOWN)
+        {
+            let place = Scope::of_owner(&found.born.owner, scope.mode);
+            self.ended.keep(since, run.clone(), (place, found.clone()));
+        }
+        Ok(found)
     }
 
     async fn read(
@@ -353,11 +371,13 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
         let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
+        let ended = Arc::clone(&self.ended);
         let remove =
             move |db: &Connection, (): &()| retention::remove(db, before, read_until, limit);
         let forget = move |(), gone: Vec<RunId>| {
             gone.iter().for_each(|run| recent.forget(run));
             known.forget(|_| !gone.is_empty());
+            ended.forget(|_| !gone.is_empty());
             gone
         };
         self.writer.write_then((), remove, forget).await

@@ -116,7 +116,7 @@ impl HeartbeatLoop {
     async fn is_busy(&self, heartbeat: &Heartbeat) -> Result<bool, StoreError> {
         let Some(run) = &heartbeat.state.last_run else { return Ok(false) };
         let found = self.inner.engine.inner.store.find(&heartbeat.place, run).await?;
-        Ok(found.is_some_and(|found| !found.head.status.is_terminal()))
+        Ok(found.is_some_and(|found| !found.status.is_terminal()))
     }
 
     /// One look: bounded in time, compared with the one before, and acted upon where it differs.

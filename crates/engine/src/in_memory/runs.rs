@@ -83,7 +83,8 @@ impl Store for InMemoryStore {
     async fn find(&self, scope: &Scope, run: &RunId) -> Result<Option<Found>, StoreError> {
         let tables = self.tables();
         Ok(tables.visible(scope, run).map(|run| Found {
-            head: run.head,
+            status: run.head.status,
+            version: run.head.version,
             engine_version: run.birth.engine_version,
             born: run.birth.born(),
             snapshot: run

@@ -200,7 +200,7 @@ impl Scheduler {
             return Ok(None);
         }
         let found = self.inner.engine.inner.store.find(&schedule.place, run).await?;
-        let is_active = found.is_some_and(|found| !found.head.status.is_terminal());
+        let is_active = found.is_some_and(|found| !found.status.is_terminal());
         Ok(is_active.then(|| run.clone()))
     }
 }

@@ -83,11 +83,11 @@ impl World {
     /// Waits until the run asks something.
     async fn asked(&mut self, run: &RunId) {
         while open_questions(&self.shared).await.is_empty() {
-            let head = self.shared.find(&scope(), run).await.unwrap().unwrap().head;
+            let found = self.shared.find(&scope(), run).await.unwrap().unwrap();
             let shared = self.shared.clone();
             let doomed = self.doomed.clone();
             tokio::select! {
-                () = shared.changed(run, head.version) => {}
+                () = shared.changed(run, found.version) => {}
                 () = doomed.died.notified() => self.bury_first(),
             }
         }

@@ -111,7 +111,7 @@ async fn check_event(
     let found = found.ok_or_else(|| Problem::no_such("run"))?;
     let sequence = event.as_str().rsplit_once('-').and_then(|(_, number)| number.parse().ok());
     let is_there = sequence.is_some_and(|sequence: u64| {
-        sequence < found.head.version && EventId::of(run, sequence) == *event
+        sequence < found.version && EventId::of(run, sequence) == *event
     });
     if is_there {
         Ok(())

@@ -55,8 +55,8 @@ async fn refuse_ended(
         return Ok(());
     }
     match host.app.engine.store().find(&caller.scope, run).await? {
-        Some(found) if found.head.status.is_terminal() => {
-            Err(EngineError::Refused(Refusal::Ended { status: found.head.status }))
+        Some(found) if found.status.is_terminal() => {
+            Err(EngineError::Refused(Refusal::Ended { status: found.status }))
         }
         Some(_) | None => Ok(()),
     }

@@ -30,7 +30,7 @@ pub(super) async fn read(
     if headers.contains_key(header::IF_NONE_MATCH) {
         // The head is enough to know that nothing changed; the fold is not made for that.
         let found = host.app.engine.store().find(&caller.scope, &run).await?.ok_or_else(unknown)?;
-        let tag = tag(found.head.version, dialect);
+        let tag = tag(found.version, dialect);
         if conditional::is_known(&headers, &tag) {
             return Ok(conditional::not_modified(&tag));
         }

@@ -61,7 +61,7 @@ pub(super) async fn list(
             Some(run) => host.app.engine.store().find(&caller.scope, run).await?,
             None => None,
         };
-        work.push(WorkItem { run_status: run_status.map(|found| found.head.status), ..item });
+        work.push(WorkItem { run_status: run_status.map(|found| found.status), ..item });
     }
     Ok(Answer::of(StatusCode::OK, &WorkList { work }))
 }

@@ -187,7 +187,7 @@ async fn a_suspension_flushes_the_batch() {
 /// Writes an event that this host does not emit yet.
 async fn append(host: &TestHost, run: &str, kind: &str) {
     let scope = Scope { tenant: "acme".into(), workspace: None, mode: KeyMode::Live };
-    let head = host.store.find(&scope, &run.into()).await.expect("readable").expect("there").head;
+    let found = host.store.find(&scope, &run.into()).await.expect("readable").expect("there");
     let row = Row {
         at: host.now(),
         kind: kind.to_owned(),
@@ -198,10 +198,15 @@ async fn append(host: &TestHost, run: &str, kind: &str) {
     };
     let appended = Append {
         run: run.into(),
-        expected: head.version,
+        expected: found.version,
         fence: None,
         rows: vec![row],
-        head: Head { status: RunStatus::Paused, ..head },
+        head: Head {
+            status: RunStatus::Paused,
+            version: found.version,
+            wake_at: None,
+            updated_at: host.now(),
+        },
         snapshot: None,
         interrupts: None,
         outcome: None,

@@ -15,7 +15,7 @@ use callboard_protocol::{NodeId, RunId};
 
 use super::fault::Fault;
 use super::rows::{
-    Statement, cause, head, limit, name, optional_name, signed, status, time, unsigned, value,
+    Statement, cause, limit, name, optional_name, signed, status, time, unsigned, value,
     version as engine_version,
 };
 use super::session::{Params, Session};
@@ -138,17 +138,18 @@ pub(super) async fn find(
     scope: &Scope,
     run: &RunId,
 ) -> Result<Option<Found>, Fault> {
-    let select = "SELECT runs.status, runs.version, runs.wake_at, runs.updated_at, runs.engine_version, snapshots.body, births.record
+    let select = "SELECT runs.status, runs.version, runs.engine_version, snapshots.body, births.record
          FROM runs JOIN births ON births.run = runs.id LEFT JOIN snapshots ON snapshots.run = runs.id AND snapshots.version = runs.version";
     let rows = visible(select, scope, run).rows(session).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let snapshot: Option<String> = value(row, 5)?;
-    let born: String = value(row, 6)?;
+    let snapshot: Option<String> = value(row, 3)?;
+    let born: String = value(row, 4)?;
     let born = serde_json::from_str(&born)
         .map_err(|error| Fault::unreadable(format!("the birth of {run}"), error))?;
     Ok(Some(Found {
-        head: head(row)?,
-        engine_version: engine_version(row, 4)?,
+        status: status(row, 0)?,
+        version: unsigned(row, 1)?,
+        engine_version: engine_version(row, 2)?,
         born,
         snapshot: snapshot.map(given),
     }))

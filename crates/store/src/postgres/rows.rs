@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSqlOwned, ToSql};
 
-use callboard_core::{Cause, Head};
+use callboard_core::Cause;
 use callboard_engine::{KeyMode, Scope, Within};
 use callboard_protocol::{RunStatus, Timestamp, Workspace};
 
@@ -58,16 +58,6 @@ pub(super) fn status(row: &Row, column: usize) -> Result<RunStatus, Fault> {
 
 pub(super) fn cause(row: &Row, column: usize) -> Result<Option<Cause>, Fault> {
     Ok(optional_name(row, column)?.map(cause_of))
-}
-
-/// Reads status, version, `wake_at` and `updated_at` from the first columns.
-pub(super) fn head(row: &Row) -> Result<Head, Fault> {
-    Ok(Head {
-        status: status(row, 0)?,
-        version: unsigned(row, 1)?,
-        wake_at: optional_time(row, 2)?,
-        updated_at: time(row, 3)?,
-    })
 }
 
 /// Reads tenant, mode and workspace.

@@ -72,7 +72,7 @@ impl SqliteStore {
     fn announce(&self) -> impl FnOnce(SealedBatch, Written) + Send + 'static {
         let (changes, recent) = (Arc::clone(&self.changes), Arc::clone(&self.recent));
         let (position, known) = (self.memory.clone(), Arc::clone(&self.records));
-        let kinds = Arc::clone(&self.kinds);
+        let (kinds, ended) = (Arc::clone(&self.kinds), Arc::clone(&self.ended));
         move |sealed, written| {
             let changed: BTreeSet<Kind> =
                 sealed.records.iter().filter_map(SealedChange::changed).collect();
@@ -90,8 +90,9 @@ impl SqliteStore {
             for (SealedAppend { append, .. }, (version, log)) in
                 sealed.appends.into_iter().zip(logs)
             {
-                if let Some(mut log) = log {
-                    log.extend(append.rows, append.head.status);
+                match log {
+                    Some(mut log) => log.extend(append.rows, append.head.status, append.snapshot),
+                    None => ended.forget(|run| *run == append.run),
                 }
                 changes.announce(&append.run, version);
             }

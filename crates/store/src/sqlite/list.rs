@@ -10,13 +10,20 @@ use super::fault::Fault;
 use super::rest::{REST, rest};
 use super::rows::{in_scope, scope_params, signed, status, time, unsigned};
 
+pub(super) const TAGS: &str = "SELECT tag FROM run_tags WHERE run = ?1 ORDER BY place";
+
+pub(super) const USED: &str =
+    "SELECT coalesce(payload ->> 'inputTokens', 0), coalesce(payload ->> 'outputTokens', 0),
+         payload ->> 'costEstimateUsd'
+     FROM events WHERE run = ?1 AND kind = 'provider.usage'";
+
 pub(super) fn list(db: &Connection, scope: &Scope, filter: &Filter) -> Result<Vec<Listed>, Fault> {
     let (sql, values) = statement(scope, filter);
     let mut select = db.prepare_cached(&sql)?;
     let mut rows = select.query(params_from_iter(values))?;
     let mut listed = Vec::new();
     while let Some(row) = rows.next()? {
-        listed.push(line(row)?);
+        listed.push(line(db, row)?);
     }
     Ok(listed)
 }
@@ -49,11 +56,7 @@ pub(super) fn statement(scope: &Scope, filter: &Filter) -> (String, Vec<Value>) 
     let sql = format!(
         "SELECT runs.run_id, runs.workflow_id, runs.status, runs.created_at, runs.updated_at, runs.roster_id,
              runs.trigger_source,
-             (SELECT json_group_array(tag ORDER BY place) FROM run_tags AS tags WHERE tags.run = runs.id),
-             (SELECT json_array(coalesce(sum(payload ->> 'inputTokens'), 0), coalesce(sum(payload ->> 'outputTokens'), 0),
-                  count(*), count(payload ->> 'costEstimateUsd'), total(payload ->> 'costEstimateUsd'))
-              FROM events WHERE run = runs.id AND kind = 'provider.usage'),
-             {REST}
+             runs.id, {REST}
          FROM {from} WHERE {led}{conditions} ORDER BY {at} DESC, {id} DESC LIMIT ?"
     );
     (sql, values)
@@ -108,8 +111,8 @@ fn in_scope(scope: &Scope) -> (String, Vec<Value>) {
     (conditions, values)
 }
 
-fn line(row: &Row<'_>) -> Result<Listed, Fault> {
-    let tags: String = row.get(7)?;
+fn line(db: &Connection, row: &Row<'_>) -> Result<Listed, Fault> {
+    let id: i64 = row.get(7)?;
     Ok(Listed {
         run_id: row.get::<_, String>(0)?.into(),
         workflow_id: row.get::<_, String>(1)?.into(),
@@ -118,20 +121,32 @@ fn line(row: &Row<'_>) -> Result<Listed, Fault> {
         updated_at: time(row, 4)?,
         roster_id: row.get::<_, Option<String>>(5)?.map(Into::into),
         trigger_source: row.get(6)?,
-        tags: serde_json::from_str(&tags)
-            .map_err(|error| Fault::unreadable("the tags of a run", error))?,
-        metrics: metrics(&row.get::<_, String>(8)?)?,
+        tags: tags(db, id)?,
+        metrics: metrics(db, id)?,
         wait: None,
-        rest: rest(row, 9)?,
+        rest: rest(row, 8)?,
     })
 }
 
-/// Tokens in and out, calls, calls of a known price, their sum. A part is no total.
-fn metrics(sums: &str) -> Result<Option<RunMetrics>, Fault> {
-    let (input, output, calls, priced, usd): (u64, u64, u64, u64, f64) = serde_json::from_str(sums)
-        .map_err(|error| Fault::unreadable("what a run has used", error))?;
-    let usd = (calls == priced).then_some(usd);
-    let openwop_cost = RunCost { usd, tokens: RunTokens { input, output }, ..RunCost::default() };
+/// Most runs have none. Asked for by itself, because SQLite would sort the tags of each line of a list anew.
+fn tags(db: &Connection, run: i64) -> Result<Vec<String>, Fault> {
+    let mut select = db.prepare_cached(TAGS)?;
+    let tags = select.query_map([run], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(tags)
+}
+
+/// What a run's model calls used. A part of their prices is no total.
+fn metrics(db: &Connection, run: i64) -> Result<Option<RunMetrics>, Fault> {
+    let mut select = db.prepare_cached(USED)?;
+    let mut rows = select.query([run])?;
+    let (mut tokens, mut usd, mut calls) = (RunTokens::default(), Some(0.0), 0);
+    while let Some(row) = rows.next()? {
+        calls += 1;
+        tokens.input += unsigned(row, 0)?;
+        tokens.output += unsigned(row, 1)?;
+        usd = usd.zip(row.get::<_, Option<f64>>(2)?).map(|(sum, price)| sum + price);
+    }
+    let openwop_cost = RunCost { usd, tokens, ..RunCost::default() };
     Ok((calls > 0).then_some(RunMetrics { openwop_cost }))
 }
 

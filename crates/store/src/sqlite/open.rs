@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use refinery::Runner;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use callboard_engine::Changes;
@@ -161,6 +162,7 @@ pub(super) fn open(folder: &Path, runner: &Runner) -> Result<SqliteStore, OpenEr
         seal: Arc::new(seal),
         changes: Arc::new(Changes::default()),
         recent: Arc::new(Recent::default()),
+        ended: Arc::default(),
         records: Arc::default(),
         memory,
         kinds: Arc::new(kinds),
@@ -289,6 +291,8 @@ fn connect(path: &Path, flags: OpenFlags, settings: &str) -> Result<Connection, 
     let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it SQLite plans a statement anew for each value of a limit, which costs more than most reads.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(settings)?;
     Ok(db)
 }
@@ -311,8 +315,24 @@ fn settle(db: &Connection, key_check: &[u8]) -> Result<(), rusqlite::Error> {
 #[cfg(test)]
 mod tests {
     use callboard_engine::{Batch, Key, KeyMode, Kind, RecordChange, Scope, Store};
+    use rusqlite::StatementStatus;
 
     use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_it_is_given() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("any.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let db = connect(&path, flags, READER)?;
+        db.execute_batch("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")?;
+        let mut select = db.prepare("SELECT name FROM things LIMIT ?1")?;
+        for most in 1..4 {
+            assert!(select.exists([most])?);
+        }
+        assert_eq!(select.get_status(StatementStatus::RePrepare), 0);
+        Ok(())
+    }
 
     #[tokio::test]
     async fn a_later_version_copies_the_database_and_goes_on_with_it() -> anyhow::Result<()> {

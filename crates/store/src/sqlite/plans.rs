@@ -87,6 +87,14 @@ fn a_page_of_a_list_is_read_in_the_order_of_its_index() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_a_line_of_a_list_says_besides_is_found_by_its_run() -> anyhow::Result<()> {
+    let (tags, used) = (plan(list::TAGS)?, plan(list::USED)?);
+    assert!(tags.contains("PRIMARY KEY (run=?)") && !sorts(&tags), "{tags}");
+    assert!(used.contains("INDEX events_of_usage (run=?)"), "{used}");
+    Ok(())
+}
+
 /// Whether runs are sorted. The open questions of one run may be: they are few.
 fn sorts(plan: &str) -> bool {
     let own_questions = "SEARCH asked USING PRIMARY KEY (run=?); USE TEMP B-TREE FOR ORDER BY";

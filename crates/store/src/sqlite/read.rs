@@ -7,9 +7,7 @@ use callboard_engine::{Found, Opened, Page, Recorded, Scope, Standing};
 use callboard_protocol::{NodeId, RunId, RunStatus};
 
 use super::fault::Fault;
-use super::rows::{
-    cause, head, head_columns, in_scope, payload, scope_params, signed, status, time, unsigned,
-};
+use super::rows::{cause, in_scope, payload, scope_params, signed, status, time, unsigned};
 use crate::seal::Seal;
 use crate::sealed::{SealedBirth, SealedEvent, open_birth, open_entry, unknown_run};
 
@@ -121,19 +119,22 @@ pub(super) fn version(db: &Connection, run: &RunId) -> Result<u64, Fault> {
 pub(super) fn find(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option<Found>, Fault> {
     let (tenant, test, workspace) = scope_params(scope);
     let mut select = db.prepare_cached(concat!(
-        "SELECT ",
-        head_columns!(),
-        ", runs.engine_version, snapshots.body, births.record
+        "SELECT runs.status, runs.version, runs.engine_version, snapshots.body, births.record
          FROM runs JOIN births ON births.run = runs.id LEFT JOIN snapshots ON snapshots.run = runs.id AND snapshots.version = runs.version
          WHERE runs.run_id = ?4 AND ",
         in_scope!(),
     ))?;
     let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let born = serde_json::from_str(row.get_ref(6)?.as_str().unwrap_or_default());
+    let born = serde_json::from_str(row.get_ref(4)?.as_str().unwrap_or_default());
     let born = born.map_err(|error| Fault::unreadable(format!("the birth of {run}"), &error))?;
-    let (engine_version, snapshot) = (row.get(4)?, row.get(5)?);
-    Ok(Some(Found { head: head(row)?, engine_version, born, snapshot }))
+    Ok(Some(Found {
+        status: status(row, 0)?,
+        version: unsigned(row, 1)?,
+        engine_version: row.get(2)?,
+        born,
+        snapshot: row.get(3)?,
+    }))
 }
 
 pub(super) fn page(

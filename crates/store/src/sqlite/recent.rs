@@ -6,17 +6,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-use callboard_core::Birth;
-use callboard_engine::{Page, Recorded, Row, Scope};
+use callboard_core::{Birth, Born};
+use callboard_engine::{Found, Page, Recorded, Row, Scope};
 use callboard_protocol::{RunId, RunStatus};
 
 /// Runs that are kept: more than those that a busy host drives at one time.
 const RUNS: usize = 1024;
 
-/// Bytes that are kept of one run, the newest. Times `RUNS` it bounds the memory at 16 MB; a log of
-/// some tens of plain events fits whole.
+/// Bytes that are kept of one run, the newest. Its fold takes as much at most. Times `RUNS` that
+/// bounds the memory at 32 MB; a log of some tens of plain events fits whole.
 const BYTES: usize = 16 * 1024;
 
 /// What an event takes besides its payload: its fields, with the short texts that they point to.
@@ -39,11 +39,24 @@ pub(super) type HeldLog = OwnedRwLockWriteGuard<Log>;
 pub(super) struct Log {
     run: RunId,
     scope: Scope,
+    /// What its events are stamped with.
+    stamped_version: u32,
     engine_version: u32,
+    born: Born,
     status: RunStatus,
     version: u64,
+    fold: Fold,
     events: VecDeque<Recorded>,
     bytes: usize,
+}
+
+/// The stored fold of a log.
+enum Fold {
+    /// None that has seen every event.
+    Behind,
+    Kept(String),
+    /// In the database alone, because it is long.
+    Stored,
 }
 
 impl Recent {
@@ -55,9 +68,12 @@ impl Recent {
         let log = Log {
             run: birth.run_id.clone(),
             scope: Scope::of(birth),
-            engine_version: birth.stamped_version(),
+            stamped_version: birth.stamped_version(),
+            engine_version: birth.engine_version,
+            born: birth.born(),
             status,
             version: 0,
+            fold: Fold::Behind,
             events: VecDeque::new(),
             bytes: 0,
         };
@@ -99,15 +115,24 @@ impl Recent {
         from: u64,
         limit: usize,
     ) -> Option<Page> {
-        let log = self.find(run)?;
-        let read = log.read().await;
-        // It may have been given up while this waited for a commit.
-        let is_kept = self.find(run).is_some_and(|kept| Arc::ptr_eq(&kept, &log));
-        // A run that the caller may not see takes as long as one that does not exist.
-        if is_kept && scope.includes(&read.scope) { read.page(from, limit) } else { None }
+        self.visible(scope, run).await?.page(from, limit)
     }
 
-    fn find(&self, run: &RunId) -> Option<Arc<RwLock<Log>>> {
+    /// The same of the run as it stands.
+    pub(super) async fn find(&self, scope: &Scope, run: &RunId) -> Option<Found> {
+        self.visible(scope, run).await?.found()
+    }
+
+    async fn visible(&self, scope: &Scope, run: &RunId) -> Option<OwnedRwLockReadGuard<Log>> {
+        let log = self.log(run)?;
+        let read = Arc::clone(&log).read_owned().await;
+        // It may have been given up while this waited for a commit.
+        let is_kept = self.log(run).is_some_and(|kept| Arc::ptr_eq(&kept, &log));
+        // A run that the caller may not see takes as long as one that does not exist.
+        (is_kept && scope.includes(&read.scope)).then_some(read)
+    }
+
+    fn log(&self, run: &RunId) -> Option<Arc<RwLock<Log>>> {
         self.shelf().logs.get(run).cloned()
     }
 
@@ -119,7 +144,13 @@ impl Recent {
 
 impl Log {
     /// Adds what has been committed.
-    pub(super) fn extend(&mut self, rows: Vec<Row>, status: RunStatus) {
+    pub(super) fn extend(&mut self, rows: Vec<Row>, status: RunStatus, fold: Option<String>) {
+        match fold {
+            Some(text) if text.len() > BYTES => self.fold = Fold::Stored,
+            Some(text) => self.fold = Fold::Kept(text),
+            None if !rows.is_empty() => self.fold = Fold::Behind,
+            None => {}
+        }
         for row in rows {
             self.bytes += row.payload.len() + PLAIN;
             self.events.push_back(Recorded {
@@ -129,7 +160,7 @@ impl Log {
                 kind: row.kind,
                 node: row.node,
                 payload: row.payload,
-                engine_version: self.engine_version,
+                engine_version: self.stamped_version,
                 cause: row.cause,
             });
             self.version += 1;
@@ -140,6 +171,21 @@ impl Log {
             self.bytes -= oldest.payload.len() + PLAIN;
         }
         self.status = status;
+    }
+
+    fn found(&self) -> Option<Found> {
+        let snapshot = match &self.fold {
+            Fold::Behind => None,
+            Fold::Kept(text) => Some(text.clone()),
+            Fold::Stored => return None,
+        };
+        Some(Found {
+            status: self.status,
+            version: self.version,
+            engine_version: self.engine_version,
+            born: self.born.clone(),
+            snapshot,
+        })
     }
 
     fn page(&self, from: u64, limit: usize) -> Option<Page> {
@@ -189,7 +235,7 @@ mod tests {
         let read = recent.page(&scope, &run, 0, 10);
         tokio::pin!(read);
         assert!(futures_util::poll!(&mut read).is_pending());
-        held.extend(vec![row("1")], RunStatus::Completed);
+        held.extend(vec![row("1")], RunStatus::Completed, None);
         drop(held);
         let page = read.await.ok_or_else(|| anyhow::anyhow!("not kept"))?;
         assert_eq!((page.status, page.version, page.events.len()), (RunStatus::Completed, 1, 1));
@@ -215,10 +261,11 @@ mod tests {
     async fn of_a_long_log_the_end_is_kept() -> anyhow::Result<()> {
         let (recent, run, scope) = recent("r1")?;
         let rows = (0..3).map(|_| row(&"x".repeat(BYTES / 2 - PLAIN))).collect();
-        recent
-            .hold(&run)
-            .ok_or_else(|| anyhow::anyhow!("not held"))?
-            .extend(rows, RunStatus::Running);
+        recent.hold(&run).ok_or_else(|| anyhow::anyhow!("not held"))?.extend(
+            rows,
+            RunStatus::Running,
+            None,
+        );
         assert!(recent.page(&scope, &run, 0, 10).await.is_none());
         let page = recent.page(&scope, &run, 1, 10).await;
         let sequences = |page: Page| page.events.iter().map(|e| e.sequence).collect::<Vec<_>>();
@@ -232,12 +279,34 @@ mod tests {
     async fn small_events_take_room_too() -> anyhow::Result<()> {
         let (recent, run, scope) = recent("r1")?;
         let rows = (0..1_000).map(|_| row("{}")).collect();
-        recent
-            .hold(&run)
-            .ok_or_else(|| anyhow::anyhow!("not held"))?
-            .extend(rows, RunStatus::Running);
+        recent.hold(&run).ok_or_else(|| anyhow::anyhow!("not held"))?.extend(
+            rows,
+            RunStatus::Running,
+            None,
+        );
         assert!(recent.page(&scope, &run, 900, 10).await.is_none());
         assert!(recent.page(&scope, &run, 950, 10).await.is_some());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_run_is_found_with_the_fold_of_its_last_event() -> anyhow::Result<()> {
+        let (recent, run, scope) = recent("r1")?;
+        let found = async || recent.find(&scope, &run).await.map(|it| (it.version, it.snapshot));
+        let append = |fold: Option<String>| -> anyhow::Result<()> {
+            let mut held = recent.hold(&run).ok_or_else(|| anyhow::anyhow!("not held"))?;
+            held.extend(vec![row("1")], RunStatus::Running, fold);
+            Ok(())
+        };
+        assert_eq!(found().await, Some((0, None)));
+        append(Some("{}".into()))?;
+        assert_eq!(found().await, Some((1, Some("{}".into()))));
+        append(None)?;
+        assert_eq!(found().await, Some((2, None)), "the fold has not seen the second event");
+        append(Some("x".repeat(BYTES + 1)))?;
+        assert_eq!(found().await, None, "a long one is read where it is stored");
+        let other = Scope { tenant: "other".into(), ..scope.clone() };
+        assert!(recent.find(&other, &run).await.is_none());
         Ok(())
     }
 

@@ -3,40 +3,24 @@
 use rusqlite::{Connection, Row, ToSql};
 use serde_json::value::RawValue;
 
-use callboard_core::{Cause, Head};
+use callboard_core::Cause;
 use callboard_engine::{KeyMode, Scope};
 use callboard_protocol::{RunStatus, Timestamp};
 
 use super::fault::Fault;
 use crate::sealed::cause_of;
 
-/// The columns that `head` reads, in its order.
-macro_rules! head_columns {
-    () => {
-        "runs.status, runs.version, runs.wake_at, runs.updated_at"
-    };
-}
 /// The condition that keeps a caller inside its scope; `scope_params` fills ?1 to ?3.
 macro_rules! in_scope {
     () => {
         "runs.tenant = ?1 AND runs.test = ?2 AND (?3 IS NULL OR runs.workspace = ?3)"
     };
 }
-pub(super) use {head_columns, in_scope};
+pub(super) use in_scope;
 
 pub(super) fn scope_params(scope: &Scope) -> (&str, bool, Option<&str>) {
     let workspace = scope.workspace.as_ref().map(|workspace| workspace.as_str());
     (scope.tenant.as_str(), scope.mode == KeyMode::Test, workspace)
-}
-
-/// Reads a head from the first columns of a row.
-pub(super) fn head(row: &Row<'_>) -> Result<Head, Fault> {
-    Ok(Head {
-        status: status(row, 0)?,
-        version: unsigned(row, 1)?,
-        wake_at: row.get::<_, Option<i64>>(2)?.map(Timestamp::from_millis),
-        updated_at: time(row, 3)?,
-    })
 }
 
 pub(super) fn status(row: &Row<'_>, column: usize) -> Result<RunStatus, Fault> {

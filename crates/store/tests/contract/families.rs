@@ -51,7 +51,7 @@ pub(crate) async fn a_child_begins_with_the_append_that_tells_of_it(
     assert!(matches!(twice, Err(StoreError::Conflict { .. })), "{twice:?}");
     assert!(store.find(&acme(), &"third".into()).await?.is_none(), "all or none");
     let parent = store.find(&acme(), &"parent".into()).await?;
-    assert_eq!(parent.map(|found| found.head.version), Some(2), "nothing of it was written");
+    assert_eq!(parent.map(|found| found.version), Some(2), "nothing of it was written");
     Ok(())
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             held: BTreeMap::new(),
         };
         let claim = store.claim(&request).await?.claims.remove(0);
-        let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.head.version);
+        let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.version);
         let wakes = Some(id.as_str().into());
         store.commit(Batch::of_append(Append { wakes, ..append("child", version) })).await?;
         assert_eq!(due(store, 50_000).await?, [""; 0], "it is held");

@@ -167,7 +167,7 @@ pub(crate) async fn a_batch_is_written_whole_or_not_at_all(subject: Subject) -> 
     store.commit(batch(0)?).await?;
     assert_eq!(store.counters(&of("c")).await?, [(key("c"), "n".to_owned(), 1.5)]);
     assert!(store.find(&acme(), &"r2".into()).await?.is_some());
-    assert_eq!(store.find(&acme(), &"r1".into()).await?.map(|found| found.head.version), Some(1));
+    assert_eq!(store.find(&acme(), &"r1".into()).await?.map(|found| found.version), Some(1));
     assert!(store.get(KIND, &key("a")).await?.is_some());
     Ok(())
 }

@@ -73,7 +73,7 @@ async fn answer(host: &Host) {
         if !host.store.inbox(&scope(), &asked).await.unwrap().is_empty() {
             break;
         }
-        if host.store.find(&scope(), &run).await.unwrap().unwrap().head.status.is_terminal() {
+        if host.store.find(&scope(), &run).await.unwrap().unwrap().status.is_terminal() {
             return;
         }
         host.rest(1).await;

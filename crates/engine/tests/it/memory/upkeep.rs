@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use callboard_core::Outcome;
+use callboard_core::{Head, Outcome};
 use callboard_engine::{
     Activities, Activity, Append, Batch, Call, Clock as _, Due, Filter, Keeper, MemoryAuthor,
     MemoryDraft, MemoryQuery, MemoryRecord, MemoryRow, Place, Recorded, Store, Upkeep, add_memory,
@@ -202,14 +202,15 @@ async fn places_that_stay_crowded_do_not_keep_others_from_their_turn() {
     let (engine, _) = world.host("filler", Fate::Live);
     let run = start(&engine, "fill").await;
     ended(&world.shared, &run).await;
-    let head = world.shared.find(&scope(), &run).await.unwrap().unwrap().head;
+    let found = world.shared.find(&scope(), &run).await.unwrap().unwrap();
+    let (status, version) = (found.status, found.version);
     let memory = (0..17).flat_map(|place| (0..CROWD).map(move |number| row(place, number)));
     let append = Append {
         run,
-        expected: head.version,
+        expected: version,
         fence: None,
         rows: Vec::new(),
-        head,
+        head: Head { status, version, wake_at: None, updated_at: world.clock.now() },
         snapshot: None,
         interrupts: None,
         outcome: None,

@@ -150,9 +150,6 @@ impl Host {
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unkept("the stored keys cannot be read", &error))?;
-        if database.is_shared() {
-            keys.share();
-        }
         let coders = cli::open(&settings.config, &places, &database)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &models, &coders);
@@ -196,6 +193,7 @@ impl Host {
             envelopes: Envelopes::new(store.clone()),
             mock: models.mock,
             logs: store.clone(),
+            elsewhere: database.elsewhere(),
             downloads: Downloads {
                 fetch: egress,
                 registries: settings.config.packs.registries.clone(),
@@ -234,8 +232,8 @@ impl Host {
         }
         engine.start();
         standing.start();
-        if database.is_shared() {
-            let others = Others { engine: engine.clone(), keys, agents };
+        if let Database::Shared(store) = &database {
+            let others = Others { store: store.clone(), engine: engine.clone(), keys, agents };
             tasks.spawn(others.watch(shutdown.clone()));
         }
         tasks.spawn(metrics.keep_up(shutdown.clone()));

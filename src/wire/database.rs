@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use callboard_engine::{Clock, Store, StoreError, SystemClock};
+use callboard_engine::{Clock, Elsewhere, Store, StoreError, SystemClock};
 use callboard_server::{NotReady, Readiness};
 use callboard_store::{ConnectError, FolderLock, OpenError, PostgresStore, SealKey, SqliteStore};
 
@@ -50,8 +50,11 @@ impl Database {
         }
     }
 
-    pub(super) fn is_shared(&self) -> bool {
-        matches!(self, Self::Shared(_))
+    pub(super) fn elsewhere(&self) -> Option<Arc<dyn Elsewhere>> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Shared(store) => Some(Arc::clone(store) as _),
+        }
     }
 
     pub(super) fn name(&self) -> String {

@@ -51,7 +51,7 @@ impl Standing {
             (egress.clone(), signer),
             settings.webhook_pace,
         );
-        if !database.is_shared() {
+        if matches!(database, Database::Embedded(_)) {
             // No other process can hold the folder: the holders of deliveries are gone.
             deliveries
                 .void_leases()

@@ -49,8 +49,7 @@ impl StoredKey {
             workspace: self.workspace.clone(),
             mode: KeyMode::of(self.test),
         };
-        let put = RecordChange::put(Kind::ApiKey, key(&self.id), place, self)?;
-        Ok(put.indexed(DIGEST, digest_value(&self.digest)))
+        RecordChange::put(Kind::ApiKey, key(&self.id), place, self)
     }
 }
 
@@ -64,13 +63,6 @@ pub enum Made {
 /// What the kinds of things with a maker are called.
 const MEMBER: &str = "member";
 const WEBHOOK: &str = "webhook";
-
-/// What a key is found by on a host that has not seen it yet. Enough of the digest to find it, too little to be it.
-const DIGEST: &str = "digest";
-
-fn digest_value(digest: &Digest) -> String {
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// What things are found by: the key that made them.
 const MAKER: &str = "maker";
@@ -120,13 +112,6 @@ impl Keys {
             }
         }
         Ok(keys)
-    }
-
-    /// Whether there may be a key with this digest.
-    pub async fn may_have(&self, digest: &Digest) -> Result<bool, StoreError> {
-        let query =
-            RecordQuery::all(Kind::ApiKey, Within::Everywhere).with(DIGEST, digest_value(digest));
-        Ok(!self.store.scan(&query).await?.is_empty())
     }
 
     pub async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {

@@ -20,6 +20,7 @@ mod directory;
 mod document;
 mod drive;
 mod effects;
+mod elsewhere;
 mod engine;
 mod envelopes;
 mod family;
@@ -81,6 +82,7 @@ pub use deliver::{Deliver, DeliverError, Parcel};
 pub use deployments::{DeploymentChange, Deployments, StoredDeployment};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest, SettledEffect};
+pub use elsewhere::{Cache, Elsewhere, Generations, Heard};
 pub use engine::{
     Done, DrivingLimits, DrivingLoad, Engine, EngineError, Options, Parts, Remember, Seen,
     SnapshotLoss,

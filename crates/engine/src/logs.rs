@@ -39,13 +39,6 @@ impl Inner {
 }
 
 impl Engine {
-    /// Looks at everything that another host may have written: due runs, logs, questions.
-    pub fn look_again(&self) {
-        self.inner.nudge.notify_one();
-        self.inner.asked.notify_one();
-        self.inner.log_grew();
-    }
-
     /// Changes whenever a log of this process has grown: a hint to read.
     pub fn growth(&self) -> watch::Receiver<u64> {
         self.inner.growth.subscribe()

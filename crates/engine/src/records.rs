@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use callboard_protocol::{RunId, Timestamp};
 
+use crate::elsewhere::Cache;
 use crate::store::{Realm, Scope, StoreError};
 
 /// Makes a kind of each line, so that none is missing from the list of all.
@@ -102,6 +103,15 @@ kinds! {
 }
 
 impl Kind {
+    /// What every process keeps in memory of this kind: a change of one is seen by those of other hosts, too.
+    pub const fn cache(self) -> Option<Cache> {
+        match self {
+            Self::ApiKey => Some(Cache::Keys),
+            Self::Pack | Self::PackOffer => Some(Cache::Packs),
+            _ => None,
+        }
+    }
+
     /// Whether a store may answer reads of this kind from what it read before, as long as it has written none of it:
     /// for what is read much more often than it changes.
     pub const fn is_cached(self) -> bool {

@@ -10,8 +10,8 @@ use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptResolver, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, DeliveryLoop, Deployments, Engine, Envelopes, HeartbeatLoop, Queues, Scheduler,
-    Store, TriggerIngest,
+    Annotations, DeliveryLoop, Deployments, Elsewhere, Engine, Envelopes, HeartbeatLoop, Queues,
+    Scheduler, Store, StoreError, TriggerIngest,
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction, Dialect,
@@ -60,6 +60,8 @@ pub struct App {
     pub mock: Option<MockAi>,
     /// Every log at once.
     pub logs: Arc<dyn Store>,
+    /// What tells that other hosts have changed something; none where this process has the database to itself.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
     pub downloads: Downloads,
     pub tools: Tools,
     /// Whom models are asked of.
@@ -81,6 +83,15 @@ impl App {
     /// Whether what discovery would say holds together. To be asked before anything is served.
     pub fn check(&self) -> Result<(), Contradiction> {
         capabilities(&Host::new(self.clone()), &[]).check()
+    }
+
+    /// Takes over what other hosts have changed of what is kept in memory, so that no request goes by less than what was
+    /// acknowledged before it came.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        let Some(elsewhere) = &self.elsewhere else { return Ok(()) };
+        let generations = elsewhere.generations().await?;
+        self.keys.catch_up(generations.keys).await?;
+        self.agents.catch_up(generations.packs).await
     }
 }
 

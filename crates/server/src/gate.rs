@@ -192,9 +192,11 @@ impl Gate {
     ) -> Result<Caller, Problem> {
         let unknown = || Problem::new(Code::Unauthenticated, "this host does not know the key");
         let keys = &self.host.app.keys;
-        let known = match acting {
-            Some(ActingKey(id)) => keys.by_id(id),
-            None => keys.look_up_everywhere(bearer(headers)?).await?,
+        let shown = acting.is_none().then(|| bearer(headers)).transpose()?;
+        self.host.app.catch_up().await?;
+        let known = match (acting, shown) {
+            (Some(ActingKey(id)), _) => keys.by_id(id),
+            (None, shown) => shown.and_then(|text| keys.look_up(text)),
         };
         let known = known.ok_or_else(unknown)?;
         *key_id = Some(known.key.id.clone());

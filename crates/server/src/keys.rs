@@ -1,4 +1,4 @@
-//! Who may come in: configured keys, stored keys, and one table in memory that answers without the database.
+//! Who may come in: configured keys, stored keys, and one table of both in memory, which knows its generation.
 //!
 //! Only digests are kept. A caller's key is looked up by the first bytes of its digest and then
 //! compared whole, in constant time.
@@ -8,7 +8,8 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
@@ -47,8 +48,8 @@ struct Inner {
     configured: Vec<Known>,
     test_keys: TestKeys,
     table: RwLock<Arc<Table>>,
-    /// Whether other hosts make and revoke keys, too.
-    is_shared: OnceLock<()>,
+    /// Which generation of the stored keys the table holds at least.
+    generation: AtomicU64,
     /// One reload at a time: a slow one must not put back what a later one found revoked.
     reloading: tokio::sync::Mutex<()>,
 }
@@ -128,20 +129,23 @@ impl KeyRing {
             revoked: CancellationToken::new(),
         });
         let configured = configured.collect();
-        let (stored, (table, is_shared, reloading)) = (Keys::new(store), Default::default());
-        let inner = Inner { stored, configured, test_keys, table, is_shared, reloading };
+        let (stored, (table, generation, reloading)) = (Keys::new(store), Default::default());
+        let inner = Inner { stored, configured, test_keys, table, generation, reloading };
         let ring = Self { inner: Arc::new(inner) };
         ring.reload().await?;
         Ok(ring)
     }
 
-    /// From now on other hosts make and revoke keys as well: one that is not known here is looked for in the database.
-    pub fn share(&self) {
-        self.inner.is_shared.get_or_init(|| ());
+    /// Reads the stored keys again where another process has made or revoked one since.
+    pub async fn catch_up(&self, generation: u64) -> Result<(), StoreError> {
+        if self.inner.generation.load(Ordering::Acquire) != generation {
+            self.reload().await?;
+            self.inner.generation.store(generation, Ordering::Release);
+        }
+        Ok(())
     }
 
-    /// Reads the stored keys again, so that what another process made or revoked counts here too.
-    pub async fn reload(&self) -> Result<(), StoreError> {
+    async fn reload(&self) -> Result<(), StoreError> {
         let _alone = self.inner.reloading.lock().await;
         let stored = self.inner.stored.all_keys().await?;
         let before = self.table();
@@ -250,17 +254,6 @@ impl KeyRing {
     /// Finds whose text this is, without judging whether the key still counts.
     pub(crate) fn look_up(&self, text: &str) -> Option<Known> {
         self.table().find(&text::digest(text))
-    }
-
-    /// The same, also where another host made the key a moment ago. A guess costs the database one look at an index.
-    pub(crate) async fn look_up_everywhere(&self, text: &str) -> Result<Option<Known>, StoreError> {
-        let known = self.look_up(text);
-        let is_here = known.is_some() || self.inner.is_shared.get().is_none();
-        if is_here || !self.inner.stored.may_have(&text::digest(text)).await? {
-            return Ok(known);
-        }
-        self.reload().await?;
-        Ok(self.look_up(text))
     }
 
     /// The key that a caller showed before. Whether it is still valid is checked as for every other.

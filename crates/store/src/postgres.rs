@@ -13,6 +13,8 @@ mod create;
 mod effects;
 mod fault;
 mod feed;
+mod generations;
+mod hints;
 mod inbox;
 mod latch;
 mod list;
@@ -37,6 +39,7 @@ pub use look::Look;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
@@ -46,9 +49,10 @@ use tokio_util::task::TaskTracker;
 use callboard_core::Entry;
 use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Clock, CounterQuery, CrowdedMemory,
-    Digest, DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind,
-    Listed, LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record,
-    RecordQuery, Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
+    Digest, DueRecords, EffectClaim, EffectKey, Elsewhere, Filter, Found, Generations, Heard,
+    InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery, MemoryRecord, Opened,
+    Outcome, Page, Realm, Record, RecordQuery, Scope, SettledEffect, Spent, Standing, Store,
+    StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -57,9 +61,15 @@ use crate::seal::Seal;
 use crate::sealed::{SealedAppend, SealedRun, seal_outcome};
 use clock::DatabaseClock;
 use create::KnownDefinitions;
+use hints::Hints;
 use retry::Patience;
 use session::Session;
 use writer::Lane;
+
+/// What a lost hint costs.
+const POLL_BEHIND_HINTS: Duration = Duration::from_secs(1);
+/// Where no hints come, looking is all there is.
+const POLL_ALONE: Duration = Duration::from_millis(200);
 
 /// The store that hosts share.
 pub struct PostgresStore {
@@ -79,6 +89,8 @@ struct Inner {
     renewals: Pool,
     definitions: Arc<KnownDefinitions>,
     changes: Arc<Changes>,
+    hints: Arc<Hints>,
+    generations: generations::Reader,
     clock: Arc<DatabaseClock>,
     /// Which row of each counter this process adds to.
     slot: i16,
@@ -89,6 +101,12 @@ struct Inner {
 impl Inner {
     async fn session(&self) -> Result<Session, StoreError> {
         Session::borrow(&self.pool).await
+    }
+}
+
+impl Inner {
+    fn polls_every(&self) -> Duration {
+        if self.hints.is_listening() { POLL_BEHIND_HINTS } else { POLL_ALONE }
     }
 }
 
@@ -126,6 +144,20 @@ impl PostgresStore {
         Ok(())
     }
 
+    /// Returns what other hosts have said since the last call, as soon as there is something.
+    pub async fn heard(&self) -> Heard {
+        self.hints().heard().await
+    }
+
+    /// How often it is looked at what other hosts have written: hints may get lost, and some networks carry none.
+    pub fn polls_every(&self) -> Duration {
+        self.inner.polls_every()
+    }
+
+    fn hints(&self) -> &Hints {
+        &self.inner.hints
+    }
+
     /// Finishes what was asked for and closes the connections. Later requests are refused.
     pub async fn shutdown(&self) {
         self.creations.close();
@@ -135,6 +167,13 @@ impl PostgresStore {
         self.inner.closing.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+    }
+}
+
+#[async_trait]
+impl Elsewhere for PostgresStore {
+    async fn generations(&self) -> Result<Generations, StoreError> {
+        self.inner.generations.read(&self.inner).await
     }
 }
 
@@ -249,7 +288,13 @@ impl Store for PostgresStore {
         seen: Option<u64>,
         wake_at: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        Ok(claim::release(&self.inner.session().await?, claim, seen, wake_at).await?)
+        let session = self.inner.session().await?;
+        let is_due = claim::release(&session, claim, seen, wake_at).await?;
+        // Who gives a run back that is due, as a host does that stops, need not be the one that takes it.
+        if is_due || wake_at.is_some_and(|at| at <= self.inner.clock.now()) {
+            self.hints().due();
+        }
+        Ok(is_due)
     }
 
     /// What was heard here last may be behind another host's append; the look at what is watched mends that.

@@ -1,5 +1,6 @@
 //! The registry of agents, which changes in the store first, then in memory.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use sha2::{Digest as _, Sha256};
@@ -22,6 +23,8 @@ pub struct AgentRegistry {
     store: Packs,
     policy: Arc<Policy>,
     current: RwLock<Arc<Snapshot>>,
+    /// Which generation of the stored packs is known here at least.
+    generation: AtomicU64,
     /// Held from the change in the store to the change in memory, so that both happen in one order.
     changing: Mutex<()>,
 }
@@ -72,7 +75,8 @@ impl AgentRegistry {
             }
         }
         let current = RwLock::new(Arc::new(Snapshot::new(packs)));
-        Ok((Self { store, policy, current, changing: Mutex::default() }, left))
+        let (generation, changing) = Default::default();
+        Ok((Self { store, policy, current, generation, changing }, left))
     }
 
     /// What is installed right now.
@@ -116,8 +120,16 @@ impl AgentRegistry {
         }
     }
 
-    /// Takes over what other hosts of the same database have installed and removed.
-    pub async fn refresh(&self) -> Result<(), StoreError> {
+    /// Takes over what other hosts of the same database have installed and removed since.
+    pub async fn catch_up(&self, generation: u64) -> Result<(), StoreError> {
+        if self.generation.load(Ordering::Acquire) != generation {
+            self.refresh().await?;
+            self.generation.store(generation, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    async fn refresh(&self) -> Result<(), StoreError> {
         let _changing = self.changing.lock().await;
         // What a host was given for all tenants is its own.
         let of_tenants = |stored: &StoredPack| stored.id.owner != PackOwner::Host;

@@ -182,6 +182,7 @@ impl TestHost {
             tools: setup.tools,
             providers: Arc::new(callboard_server::NoProviders),
             config: setup.config,
+            elsewhere: None,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
             links,

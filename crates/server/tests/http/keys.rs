@@ -165,7 +165,7 @@ async fn another_process_may_change_keys_and_a_reload_sees_it() {
         .revoke_key(&"acme".into(), &id.as_str().into(), host.now())
         .await
         .expect("revoked");
-    host.keys.reload().await.expect("reloaded");
+    host.keys.catch_up(1).await.expect("reloaded");
     assert_eq!(host.get("/v1/runs/x").key(&key).send().await.error(), "key_revoked");
 }
 

@@ -8,7 +8,10 @@ use super::create::Refusals;
 use super::fault::Fault;
 use super::retry::Patience;
 use super::session::Session;
-use super::{Inner, PostgresStore, append, counters, create, inbox, memory, outcome, records};
+use super::writer::Request as _;
+use super::{
+    Inner, PostgresStore, append, counters, create, generations, inbox, memory, outcome, records,
+};
 use crate::sealed::{SealedAppend, SealedBatch, SealedRun};
 
 /// How a batch is written.
@@ -79,10 +82,13 @@ async fn write_alone(inner: &Inner, batch: &SealedBatch) -> Result<(), StoreErro
         }
     }
     for run in runs {
-        inner.changes.announce(&run.birth.run_id, run.head.version);
+        run.announce(&inner.hints);
     }
     for sealed in &batch.appends {
-        inner.changes.announce(&sealed.append.run, sealed.version());
+        sealed.announce(&inner.hints);
+    }
+    if !generations::caches(&batch.records).is_empty() {
+        inner.hints.caches();
     }
     Ok(())
 }
@@ -130,6 +136,7 @@ async fn write(inner: &Inner, session: &Session, batch: &SealedBatch) -> Result<
         append_alone(session, sealed).await?;
     }
     records::apply(session, &batch.records).await?;
+    generations::raise(session, &batch.records).await?;
     counters::add(session, inner.slot, &batch.counters).await?;
     memory::apply(session, &batch.memory).await
 }

@@ -5,12 +5,15 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use futures_util::{StreamExt as _, stream};
+use tokio::sync::mpsc;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,6 +22,8 @@ use callboard_engine::{Changes, StoreError};
 
 use super::clock::DatabaseClock;
 use super::create::KnownDefinitions;
+use super::generations::Reader;
+use super::hints::{self, Hints};
 use super::session::Session;
 use super::tls::{self, Trust};
 use super::writer::{Lane, Shared};
@@ -34,7 +39,8 @@ const WAIT: Duration = Duration::from_secs(5);
 /// After so long a network that swallows everything counts as gone.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Connections of one host: those that read and write alone, one for each lane of the writer, one for renewals.
+/// Connections of one host: those that read and write alone, one for each lane of the writer, one for renewals. One more
+/// is for hints.
 const SHARED: usize = 8;
 const WRITERS: usize = 2;
 const RENEWALS: usize = 1;
@@ -200,6 +206,26 @@ impl Address {
         Ok(client)
     }
 
+    /// A connection together with the notifications that come over it. Those that nobody takes are given up: a hint that
+    /// is lost costs a moment, one that is kept for ever costs memory.
+    pub(super) async fn listen(
+        &self,
+        unread: usize,
+    ) -> Result<(Client, mpsc::Receiver<String>), tokio_postgres::Error> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        let (sender, notifications) = mpsc::channel(unread);
+        self.tasks.spawn(async move {
+            let next = |cx: &mut Context<'_>| connection.poll_message(cx);
+            let mut messages = std::pin::pin!(stream::poll_fn(next));
+            while let Some(Ok(message)) = messages.next().await {
+                if let AsyncMessage::Notification(said) = message {
+                    let _given_up = sender.try_send(said.payload().to_owned());
+                }
+            }
+        });
+        Ok((client, notifications))
+    }
+
     /// Without waiting for a database that comes late.
     pub(super) async fn connect_once(&self) -> Result<Client, ConnectError> {
         self.connect().await.map_err(|error| {
@@ -264,13 +290,14 @@ pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore
     let seal = obtain_key(&client, key.0).await?;
     guard.batch_execute("COMMIT").await.map_err(refused)?;
     let (definitions, changes) = (Arc::<KnownDefinitions>::default(), Arc::<Changes>::default());
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;
+    let hints = Arc::new(Hints::new(random, Arc::clone(&changes)));
     let shared = Arc::new(Shared {
         pool: address.pool(WRITERS)?,
         definitions: Arc::clone(&definitions),
-        changes: Arc::clone(&changes),
+        hints: Arc::clone(&hints),
     });
-    let mut random = [0; 1];
-    getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;
     let pool = address.pool(SHARED)?;
     let clock = read_clock(&pool).await?;
     let inner = Arc::new(Inner {
@@ -280,11 +307,15 @@ pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore
         renewals: address.pool(RENEWALS)?,
         definitions,
         changes,
+        hints: Arc::clone(&hints),
+        generations: Reader::default(),
         slot: i16::from(random[0] % counters::SLOTS),
         tasks: address.tasks.clone(),
         closing: CancellationToken::new(),
     });
     watch::start(&inner);
+    let talk = hints::talk(hints, address);
+    inner.tasks.spawn(inner.closing.clone().run_until_cancelled_owned(talk));
     let creations = Lane::start(Arc::clone(&shared), &inner.tasks);
     let appends = Lane::start(shared, &inner.tasks);
     Ok(PostgresStore { inner, creations, appends, folder: None })

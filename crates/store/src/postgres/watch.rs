@@ -1,47 +1,47 @@
-//! Runs that are being followed here and move on another host: looked at once a second, all in one statement. Now and
-//! then the clock is compared as well.
+//! Runs that are being followed here and move on another host: looked at regularly, all in one statement, because a
+//! hint may get lost. Now and then the clock is compared as well.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use callboard_engine::{Clock as _, SystemClock};
+
 use super::{Inner, read};
 
-const EVERY: Duration = Duration::from_secs(1);
 /// Clocks of machines drift by less than a millisecond meanwhile.
-const LOOKS_PER_CLOCK: u32 = 10;
+const CLOCK_EVERY: Duration = Duration::from_secs(10);
 
 /// Looks until the store is closed or gone.
 pub(super) fn start(inner: &Arc<Inner>) {
     let store = Arc::downgrade(inner);
-    let closing = inner.closing.clone();
+    let (closing, hints) = (inner.closing.clone(), Arc::clone(&inner.hints));
     let look_until_gone = async move {
-        let mut looks: u32 = 0;
-        while look(&store).await.is_some() {
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(LOOKS_PER_CLOCK) {
+        let mut compared = SystemClock.counted();
+        while let Some(every) = look(&store).await {
+            if SystemClock.counted().since(compared) >= CLOCK_EVERY {
                 adjust_clock(&store).await;
+                compared = SystemClock.counted();
             }
-            tokio::time::sleep(EVERY).await;
+            // Who is told that it missed something looks at once.
+            let _woken = tokio::time::timeout(every, hints.missed.notified()).await;
         }
     };
     inner.tasks.spawn(closing.run_until_cancelled_owned(look_until_gone));
 }
 
-/// What cannot be looked at now is looked at the next time.
-async fn look(store: &Weak<Inner>) -> Option<()> {
+/// Answers how soon to look again. What cannot be looked at now is looked at the next time.
+async fn look(store: &Weak<Inner>) -> Option<Duration> {
     let inner = store.upgrade()?;
     let watched = inner.changes.watched();
-    if watched.is_empty() {
-        return Some(());
-    }
-    if let Ok(session) = inner.session().await
+    if !watched.is_empty()
+        && let Ok(session) = inner.session().await
         && let Ok(versions) = read::versions(&session, &watched).await
     {
         for (run, version) in versions {
             inner.changes.announce(&run, version);
         }
     }
-    Some(())
+    Some(inner.polls_every())
 }
 
 /// Without the database the clock goes on by itself.

@@ -11,11 +11,12 @@ use deadpool_postgres::Pool;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use callboard_engine::{Changes, StoreError};
+use callboard_engine::StoreError;
 use callboard_protocol::Timestamp;
 
 use super::create::{self, KnownDefinitions, Refusals};
 use super::fault::{Fault, of_postgres};
+use super::hints::Hints;
 use super::retry::Patience;
 use super::session::Session;
 use super::{append, outcome};
@@ -35,7 +36,7 @@ pub(super) struct Shared {
     /// One connection for each lane.
     pub(super) pool: Pool,
     pub(super) definitions: Arc<KnownDefinitions>,
-    pub(super) changes: Arc<Changes>,
+    pub(super) hints: Arc<Hints>,
 }
 
 /// One kind of request that is written in arrays.
@@ -53,7 +54,7 @@ pub(super) trait Request: Send + Sync + Sized + 'static {
     fn failure(&self, fault: Fault) -> StoreError;
 
     /// What follows the commit, before the caller is answered.
-    fn announce(&self, changes: &Changes);
+    fn announce(&self, hints: &Hints);
 
     /// When the request was made, where it keeps an outcome.
     fn kept_outcome(&self) -> Option<Timestamp>;
@@ -79,8 +80,8 @@ impl Request for SealedRun {
     }
 
     /// Whoever waits for the first event need not ask the database whether there is one.
-    fn announce(&self, changes: &Changes) {
-        changes.announce(&self.birth.run_id, self.head.version);
+    fn announce(&self, hints: &Hints) {
+        hints.moved(&self.birth.run_id, self.head.version);
     }
 
     fn kept_outcome(&self) -> Option<Timestamp> {
@@ -101,8 +102,9 @@ impl Request for SealedAppend {
         fault.into()
     }
 
-    fn announce(&self, changes: &Changes) {
-        changes.announce(&self.append.run, self.version());
+    fn announce(&self, hints: &Hints) {
+        hints.moved(&self.append.run, self.version());
+        self.append.wakes.iter().for_each(|run| hints.woke(run));
     }
 
     fn kept_outcome(&self) -> Option<Timestamp> {
@@ -190,7 +192,7 @@ async fn commit<R: Request>(shared: &Shared, jobs: Vec<Job<R>>) -> Vec<Timestamp
     let kept = requests.iter().filter_map(|request| request.kept_outcome()).collect();
     for (job, answer) in jobs.into_iter().zip(answers) {
         if answer.is_ok() {
-            job.request.announce(&shared.changes);
+            job.request.announce(&shared.hints);
         }
         // A caller that went away does not need the answer.
         let _unheard = job.reply.send(answer);

@@ -8,9 +8,10 @@ use anyhow::Context as _;
 use callboard_core::Attempt;
 use callboard_engine::{
     Append, Batch, Begun, BudgetAccount, Budgets, Claim, ClaimOrigin, ClaimRequest, Claimed,
-    EffectClaim, EffectKey, Expected, Fence, FileRow, Files, Filter, Key, KeyMode, Kind, Lease,
-    LogPosition, MAX_FILES, MemoryAuthor, MemoryQuery, MemoryRow, MemorySeen, NewRun, Outcome,
-    Place, RecordChange, RequestDigest, Scope, Spent, Store, StoreError, Then, Within, add_memory,
+    EffectClaim, EffectKey, Elsewhere as _, Expected, Fence, FileRow, Files, Filter, Key, KeyMode,
+    Kind, Lease, LogPosition, MAX_FILES, MemoryAuthor, MemoryQuery, MemoryRow, MemorySeen, NewRun,
+    Outcome, Place, RecordChange, RequestDigest, Scope, Spent, Store, StoreError, Then, Within,
+    add_memory,
 };
 use callboard_protocol::RunStatus;
 use futures_util::future::join_all;
@@ -473,6 +474,60 @@ async fn what_one_host_appends_the_other_hears_of(two: Two) -> anyhow::Result<()
     heard.context("nobody told the other host")?;
     let page = second.read(&acme(), &run, 0, 9).await?.context("a run")?;
     assert_eq!((page.version, page.events.len()), (1, 1));
+    Ok(())
+}
+
+/// C-20, C-21: whoever asks after a change was acknowledged learns that there was one, and of nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_what_hosts_keep_in_memory_is_seen_by_all() -> anyhow::Result<()> {
+    let Some(address) = postgres_database().await? else { return Ok(()) };
+    let [first, second] = &[open_postgres(&address).await?, open_postgres(&address).await?];
+    let put = |kind, key: &str| {
+        anyhow::Ok(Batch::of_records([RecordChange::put(kind, Key::of([key]), acme(), &key)?]))
+    };
+    let before = second.generations().await?;
+    first.commit(put(Kind::ApiKey, "k1")?).await?;
+    let after = second.generations().await?;
+    assert!(after.keys > before.keys && after.packs == before.packs, "{before:?} {after:?}");
+    first.commit(put(Kind::Prompt, "p1")?).await?;
+    assert_eq!(second.generations().await?, after);
+    first.commit(put(Kind::PackOffer, "o1")?).await?;
+    assert!(second.generations().await?.packs > after.packs);
+    // Many who ask at once get answers that are no older than their questions.
+    let writers = (0..8).map(|number| async move {
+        first.commit(put(Kind::ApiKey, &format!("w{number}"))?).await?;
+        anyhow::Ok(second.generations().await?.keys)
+    });
+    let seen = join_all(writers).await.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    assert_eq!(seen.iter().max(), Some(&(after.keys + 8)));
+    assert_eq!(second.generations().await?.keys, after.keys + 8);
+    Ok(())
+}
+
+/// C-22: a host says what it did. The look that is behind hints never says which run was woken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_tell_each_other_what_they_did() -> anyhow::Result<()> {
+    let Some(address) = postgres_database().await? else { return Ok(()) };
+    let (first, second) = (open_postgres(&address).await?, open_postgres(&address).await?);
+    first.commit(Batch::of_run(new_run("parent"))).await?;
+    first.commit(Batch::of_run(new_run("child"))).await?;
+    let mut version = 0;
+    let told = async {
+        loop {
+            // Both have to be there before one listens to the other, so it is said until it is heard.
+            let wakes = Some("parent".into());
+            first.commit(Batch::of_append(Append { wakes, ..append("child", version) })).await?;
+            version += 1;
+            let heard = tokio::time::timeout(Duration::from_millis(100), second.heard()).await;
+            if let Ok(heard) = heard
+                && !heard.woken.is_empty()
+            {
+                return Ok::<_, StoreError>(heard);
+            }
+        }
+    };
+    let heard = tokio::time::timeout(Duration::from_secs(60), told).await??;
+    assert!(heard.log_grew && heard.woken.contains(&"parent".into()), "{heard:?}");
     Ok(())
 }
 

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
-    keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
-    tools, triggers, workflows,
+    agents, chat, completions, config, confine, console, db, demo, doctor, guard, health,
+    heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run, runs, schedules,
+    secrets, serve, spend, tools, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -128,6 +128,10 @@ pub(crate) enum Command {
     Db(db::DbArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
+    /// What the host is configured with: show, check
+    Config(config::ConfigArgs),
+    /// Ask a host whether it is ready, for containers and scripts
+    Health(health::HealthArgs),
     /// Run a host in a temporary folder with a member at work; needs no key, network or configuration
     Demo(demo::DemoArgs),
     /// Print completions for a shell
@@ -151,7 +155,11 @@ impl Command {
         !self.is_host()
             && !matches!(
                 self,
-                Self::Db(_) | Self::Completions(_) | Self::Confine(_) | Self::Guard(_)
+                Self::Config(_)
+                    | Self::Db(_)
+                    | Self::Completions(_)
+                    | Self::Confine(_)
+                    | Self::Guard(_)
             )
     }
 }

@@ -3,12 +3,14 @@
 pub(crate) mod agents;
 pub(crate) mod chat;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod confine;
 pub(crate) mod console;
 pub(crate) mod db;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod guard;
+pub(crate) mod health;
 pub(crate) mod heartbeats;
 pub(crate) mod hosts;
 pub(crate) mod inbox;

@@ -10,6 +10,8 @@ mod packs;
 mod prices;
 mod providers;
 mod sections;
+mod server;
+mod show;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -18,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Table;
 use toml::de::{DeTable, Deserializer};
 
 use callboard_backends::{CliSettings, DeclaredNode};
@@ -39,6 +42,10 @@ pub(crate) struct Config {
     /// Where it was read from, if there was a file.
     #[serde(skip)]
     pub(crate) path: Option<PathBuf>,
+    /// What stands in it, as it was written.
+    #[serde(skip)]
+    pub(crate) written: Table,
+    pub(crate) server: server::Server,
     pub(crate) limits: Limits,
     pub(crate) packs: packs::Packs,
     pub(crate) deployments: sections::Deployments,
@@ -67,7 +74,12 @@ impl Config {
     pub(crate) fn load(named: Option<&Path>) -> Result<Self, CommandError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         match std::fs::read_to_string(path) {
-            Ok(text) => Ok(Self { path: Some(path.to_owned()), ..Self::parse(&path.display().to_string(), &text)? }),
+            Ok(text) => {
+                let mut config = Self::parse(&path.display().to_string(), &text)?;
+                config.server.relative_to(path.parent().unwrap_or(Path::new("")));
+                config.path = Some(path.to_owned());
+                Ok(config)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
             Err(error) => Err(CommandError::usage(format!("cannot read {}: {error}", path.display()))
                 .hint("name the file with --config or CALLBOARD_CONFIG, or leave both out to do without one")),
@@ -81,7 +93,8 @@ impl Config {
             models::list_models(table.get_mut());
             let config = Self::deserialize(Deserializer::from(table))?;
             config.check_models()?;
-            Ok(config)
+            let written = toml::from_str(text)?;
+            Ok(Self { written, ..config })
         };
         read().map_err(|fault| Source { file, text }.explain(&fault))
     }

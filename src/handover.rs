@@ -19,6 +19,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::exit::CommandError;
+use crate::settings::read_secret;
 
 /// Says that standard input holds what the process was started with.
 const HANDED_OVER: &str = "CALLBOARD_HANDED_OVER";
@@ -27,6 +28,9 @@ const SECRET_FLAGS: [&str; 2] = ["--api-key", "--database-url"];
 /// Our own variables that hold one. The others are read where they stand.
 const SECRET_VARIABLES: [&str; 4] =
     ["CALLBOARD_API_KEYS", "CALLBOARD_API_KEY", "CALLBOARD_SEAL_KEY", "CALLBOARD_DATABASE_URL"];
+/// Names that other tools use for what may hold a secret.
+const OTHERS_SECRETS: [&str; 3] =
+    ["DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 /// What libraries of this process read from the environment themselves. Whatever is not listed may be a secret.
 const STAYS: [&str; 30] = [
     "PATH",
@@ -66,6 +70,8 @@ type Variables = BTreeMap<OsString, OsString>;
 
 /// The environment as it was at the start, where it was handed over.
 static VARIABLES: OnceLock<Variables> = OnceLock::new();
+/// What stands in the files that variables with `_FILE` after their name give.
+static FROM_FILES: OnceLock<BTreeMap<&'static str, String>> = OnceLock::new();
 
 /// The arguments of this process, after a host has put its secrets away.
 pub(crate) fn arguments() -> Result<Vec<OsString>, CommandError> {
@@ -95,8 +101,41 @@ pub(crate) fn lock() -> bool {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).is_ok()
 }
 
+/// Reads the files that hold secrets instead of the environment: every variable with a secret has a twin that ends in
+/// `_FILE`. Keys of providers are read where it is known which of them are used.
+pub(crate) fn read_files() -> Result<(), CommandError> {
+    let mut read = BTreeMap::new();
+    for name in SECRET_VARIABLES.into_iter().chain(OTHERS_SECRETS) {
+        let twin = format!("{name}_FILE");
+        let is_set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let Some(path) = is_set(&twin) else { continue };
+        if is_set(name).is_some() {
+            return Err(CommandError::usage(format!("{name} and {twin} are both set"))
+                .hint("unset one of them"));
+        }
+        read.insert(name, read_secret(&twin, path.as_ref())?);
+    }
+    // A process starts once.
+    let _ = FROM_FILES.set(read);
+    Ok(())
+}
+
+/// Whether this variable names a file with a secret in it.
+pub(crate) fn names_secret(name: &str) -> bool {
+    let secret = name.strip_suffix("_FILE");
+    secret.is_some_and(|name| SECRET_VARIABLES.contains(&name) || OTHERS_SECRETS.contains(&name))
+}
+
+/// Whether the file that its twin names said what this variable says.
+pub(crate) fn is_from_file(name: &str) -> bool {
+    FROM_FILES.get().is_some_and(|files| files.contains_key(name))
+}
+
 /// A variable as it was at the start.
 pub(crate) fn variable(name: &str) -> Option<String> {
+    if let Some(read) = FROM_FILES.get().and_then(|files| files.get(name)) {
+        return Some(read.clone());
+    }
     match VARIABLES.get() {
         Some(variables) => variables.get(OsStr::new(name))?.to_str().map(str::to_owned),
         None => std::env::var(name).ok(),

@@ -11,6 +11,7 @@ mod inputs;
 mod process;
 mod sandbox;
 mod screen;
+mod settings;
 mod watch;
 mod wire;
 
@@ -23,9 +24,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, confine, console, db, demo, doctor, guard, heartbeats, hosts, inbox,
-    keys, memory, nodes, org_chart, packs, roster, run, runs, schedules, secrets, serve, spend,
-    tools, triggers, workflows,
+    agents, chat, completions, config as config_command, confine, console, db, demo, doctor, guard,
+    health, heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run, runs,
+    schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -38,14 +39,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const AFTERMATH: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    let read = handover::arguments().and_then(|arguments| Cli::read(&arguments));
-    match read.and_then(carry_out) {
+    match read().and_then(carry_out) {
         Ok(exit) => exit.into(),
         Err(error) => {
             output::error(&error);
             error.exit.into()
         }
     }
+}
+
+fn read() -> Result<Read, CommandError> {
+    let arguments = handover::arguments()?;
+    handover::read_files()?;
+    Cli::read(&arguments)
 }
 
 fn carry_out(read: Read) -> Result<Exit, CommandError> {
@@ -91,6 +97,8 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Hosts(args) => Box::pin(hosts::run(args, &connection)).await,
         Command::Db(args) => Box::pin(db::run(args)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
+        Command::Config(args) => config_command::run(args),
+        Command::Health(args) => Box::pin(health::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),
         Command::Confine(args) => Err(confine::run(&args)),

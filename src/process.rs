@@ -21,6 +21,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::value_variants().iter().copied().find(|format| format.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// The operator's log goes to standard error; standard output has the one line that scripts wait for.
 pub(crate) fn start_logging(filter: &str, format: LogFormat) -> Result<(), CommandError> {
     // Migrations speak through our own lines; those of the library under them are for who asks.

@@ -1,6 +1,7 @@
 //! Puts a host together: database, engine, activities and HTTP, and takes it apart again in order.
 
 mod agents;
+mod check;
 pub(crate) mod cli;
 #[cfg(not(feature = "conformance"))]
 mod conformance;
@@ -43,6 +44,7 @@ use crate::args::{ApiKey, environment};
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::process;
+pub(crate) use check::faults;
 use database::Database;
 use engine::deployments;
 use guard::Guard;

@@ -4,6 +4,8 @@
 mod anthropic;
 #[path = "cli/authoring.rs"]
 mod authoring;
+#[path = "cli/config.rs"]
+mod config;
 #[path = "cli/db.rs"]
 mod db;
 #[path = "cli/demo.rs"]
@@ -152,6 +154,10 @@ const COMMANDS: &[&str] = &[
     "console",
     "db",
     "db status",
+    "config",
+    "config show",
+    "config check",
+    "health",
     "doctor",
     "spend",
     "hosts",

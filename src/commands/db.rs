@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::environment;
+use crate::config::Config;
 use crate::exit::{CommandError, Exit};
+use crate::settings::Lookup;
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,19 +37,16 @@ pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
 /// Which database is meant: the same words as for `serve`.
 #[derive(Debug, Args)]
 struct DatabaseArgs {
-    /// Data folder of the host
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "CALLBOARD_DATA",
-        hide_env_values = true,
-        default_value = "./callboard-data"
-    )]
-    data: PathBuf,
+    /// Data folder of the host [env: CALLBOARD_DATA] [default: ./callboard-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// PostgreSQL database that several hosts share; better in the environment, which other users cannot see [env:
-    /// CALLBOARD_DATABASE_URL] [default: SQLite in the data folder]
+    /// CALLBOARD_DATABASE_URL, or DATABASE_URL] [default: sqlite, the one in the data folder]
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
+    /// Configuration file, which may name both [default: ./callboard.toml if it is there]
+    #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
 }
 
 /// A database that was named.
@@ -59,10 +57,11 @@ enum Place {
 }
 
 impl DatabaseArgs {
-    fn place(&self) -> Place {
-        match self.database_url.clone().or_else(|| environment("CALLBOARD_DATABASE_URL")) {
-            Some(address) => Place::Shared(address),
-            None => Place::Folder(self.data.clone()),
-        }
+    fn place(&self) -> Result<Place, CommandError> {
+        let config = Config::load(self.config.as_deref())?;
+        let mut lookup = Lookup::new(&config);
+        let folder = lookup.data(self.data.clone(), &config)?;
+        let address = lookup.database_url(self.database_url.clone(), &config)?;
+        Ok(address.map_or(Place::Folder(folder), Place::Shared))
     }
 }

@@ -19,6 +19,7 @@ use crate::args::{Connection, HostArgs, environment};
 use crate::config::Config;
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
+use crate::settings::Lookup;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -27,17 +28,12 @@ use crate::screen::output;
 
 Changes nothing. The exit code is 1 when a check failed.")]
 pub(crate) struct DoctorArgs {
-    /// Data folder of the host on this machine
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "CALLBOARD_DATA",
-        hide_env_values = true,
-        default_value = "./callboard-data"
-    )]
-    data: PathBuf,
-    /// PostgreSQL database that several hosts share
-    #[arg(long, value_name = "URL", env = "CALLBOARD_DATABASE_URL", hide_env_values = true)]
+    /// Data folder of the host on this machine [env: CALLBOARD_DATA] [default: ./callboard-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// PostgreSQL database that several hosts share [env: CALLBOARD_DATABASE_URL, or DATABASE_URL] [default: sqlite, the
+    /// one in the data folder]
+    #[arg(long, value_name = "URL")]
     database_url: Option<String>,
     /// Configuration file
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
@@ -75,8 +71,8 @@ impl Check {
         Self { name, state, found: found.into(), hint: None }
     }
 
-    fn of(name: &'static str, error: CommandError) -> Self {
-        Self { name, state: State::Failed, found: error.what, hint: error.hint }
+    fn of(name: &'static str, error: &CommandError) -> Self {
+        Self { name, state: State::Failed, found: error.what.clone(), hint: error.hint.clone() }
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -87,23 +83,25 @@ impl Check {
 
 pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    let config = Config::load(args.config.as_deref());
+    // A file that cannot be read is reported below.
+    let (data, database_url) = place(&args, config.as_ref().unwrap_or(&Config::default()))?;
     let mut checks = vec![
-        local::configuration(args.config.as_deref()),
-        local::data_folder(&args.data),
-        match args.database_url.as_deref() {
+        local::configuration(&config),
+        local::data_folder(&data),
+        match database_url.as_deref() {
             Some(url) => local::shared_database(url).await,
-            None => local::database(&args.data),
+            None => local::database(&data),
         },
-        local::disk_space(&args.data),
+        local::disk_space(&data),
     ];
-    checks.extend(local::host_key(&args.data));
+    checks.extend(local::host_key(&data));
     let reach = if args.allow_private_egress { Reach::Anywhere } else { Reach::Public };
-    // A file that cannot be read has been reported above.
-    if let Ok(config) = Config::load(args.config.as_deref()) {
+    if let Ok(config) = config {
         checks.extend(models::check(&config, environment).await);
         checks.extend(sandbox::check(&config, environment));
-        checks.extend(mcp::check(&config, &args.data, reach).await);
-        checks.extend(cli::check(&config, &args.data, environment).await);
+        checks.extend(mcp::check(&config, &data, reach).await);
+        checks.extend(cli::check(&config, &data, environment).await);
     }
     checks.extend(host::check(&client).await);
     let has_failed = checks.iter().any(|check| check.state == State::Failed);
@@ -113,6 +111,13 @@ pub(crate) async fn run(args: DoctorArgs, earlier: &Connection) -> Result<Exit, 
         checks.iter().try_for_each(print)?;
     }
     Ok(if has_failed { Exit::Failed } else { Exit::Done })
+}
+
+/// Where a host of this machine would keep its things.
+fn place(args: &DoctorArgs, config: &Config) -> Result<(PathBuf, Option<String>), CommandError> {
+    let mut lookup = Lookup::new(config);
+    let data = lookup.data(args.data.clone(), config)?;
+    Ok((data, lookup.database_url(args.database_url.clone(), config)?))
 }
 
 fn print(check: &Check) -> Result<(), CommandError> {

@@ -154,7 +154,7 @@ fn find_in<'v, 'd>(value: &'v Value<'d>, span: &Range<usize>, path: &str) -> Opt
     }
 }
 
-fn join(path: &str, key: &str) -> String {
+pub(super) fn join(path: &str, key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let key = if key.chars().all(is_bare) { key.to_owned() } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }

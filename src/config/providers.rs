@@ -13,6 +13,7 @@ use super::explain::unknown;
 use super::models::is_built_in;
 use super::values::{Named, is_variable};
 use crate::exit::CommandError;
+use crate::settings::{Origin, Shown, read_secret, without_password};
 
 /// Providers that need no section: their usual variables are enough.
 static WELL_KNOWN: [WellKnown; 4] = [
@@ -92,6 +93,32 @@ impl Config {
         Ok(settings)
     }
 
+    /// What the environment says of providers: their addresses, and that there is a key.
+    pub(super) fn providers_of_environment(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Shown> {
+        let set = |name: &str| variable(name).map(|text| (name.to_owned(), text));
+        let own = self.providers.iter().filter_map(|(name, it)| {
+            let key = it.api_key_env.as_deref()?;
+            Some((name.as_str(), vec![key], &[][..]))
+        });
+        let usual = WELL_KNOWN.iter().map(|it| (it.kind.as_str(), it.keys.to_vec(), it.addresses));
+        let mut shown = Vec::new();
+        for (provider, keys, addresses) in usual.chain(own) {
+            let key = keys.iter().find_map(|it| set(it).or_else(|| set(&format!("{it}_FILE"))));
+            let address = addresses.iter().find_map(|it| set(it));
+            let key = key.map(|(name, _)| ("api_key", name, "…".to_owned()));
+            let address = address.map(|(name, text)| ("base_url", name, without_password(&text)));
+            shown.extend(key.into_iter().chain(address).map(|(what, name, text)| Shown {
+                key: format!("providers.{provider}.{what}"),
+                value: text.into(),
+                origin: Origin::Variable(name),
+            }));
+        }
+        shown
+    }
+
     /// The models that runs may name, of those providers whose models are listed.
     pub(super) fn offered_models(&self) -> BTreeMap<String, BTreeSet<String>> {
         let listed =
@@ -133,13 +160,9 @@ fn find_key(
             return Ok(Some(key.trim().to_owned()));
         }
         let twin = format!("{name}_FILE");
-        let Some(path) = variable(&twin) else { continue };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| CommandError::usage(format!("{twin}: cannot read {path}: {error}")))?;
-        return match text.trim() {
-            "" => Err(CommandError::usage(format!("{twin}: {path} is empty"))),
-            key => Ok(Some(key.to_owned())),
-        };
+        if let Some(path) = variable(&twin) {
+            return read_secret(&twin, path.as_ref()).map(Some);
+        }
     }
     Ok(None)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard_authoring::{Format, Source};
+use callboard_core::Plan;
 use callboard_engine::Catalog;
 use callboard_protocol::WorkflowDefinition;
 
@@ -51,6 +52,19 @@ pub(super) fn load(candidates: Vec<Candidate>, catalog: &mut Catalog) {
     if !known.is_empty() {
         tracing::info!(workflows = known.len(), "workflow definitions loaded");
     }
+}
+
+/// What is wrong with the files, each with its name and, where the text says it, the line.
+pub(super) fn faults(candidates: &[Candidate]) -> Vec<String> {
+    let fault = |Candidate { file, source }: &Candidate| {
+        let compile = |source: String| {
+            let plan = Plan::reopen(source.as_bytes()).and_then(|plan| plan.check_schemas());
+            plan.map_err(|error| error.to_string())
+        };
+        let read = source.clone().and_then(|source| canonical(file, &source)).and_then(compile);
+        read.err().map(|why| format!("{}: {why}", file.display()))
+    };
+    candidates.iter().filter_map(fault).collect()
 }
 
 /// What a file says as the protocol has it. A type that this host does not run keeps no definition from being read.

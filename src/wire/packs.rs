@@ -64,6 +64,13 @@ pub(super) fn load(paths: &[PathBuf], policy: &Policy, at: Timestamp) -> Vec<Ins
     loaded
 }
 
+/// What is wrong with the packs, each with its path.
+pub(super) fn faults(paths: &[PathBuf], policy: &Policy) -> Vec<String> {
+    let fault =
+        |path: &PathBuf| read(path, policy).err().map(|why| format!("{}: {why}", path.display()));
+    paths.iter().filter_map(fault).collect()
+}
+
 fn read(path: &Path, policy: &Policy) -> Result<Vetted, String> {
     let told = |error: PackError| format!("{error} ({})", error.code());
     let (archive, unsigned) = if path.is_dir() {

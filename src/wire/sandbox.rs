@@ -13,7 +13,7 @@ use crate::sandbox::{self, Walls};
 pub(crate) const PREFIX: &str = "callboard-";
 /// This very program, whatever has happened to its file since it was started.
 pub(super) const OURSELVES: &str = "/proc/self/exe";
-/// What variables are called that name a file with a key in it.
+/// What variables are called that name a file with a key of a provider in it.
 const KEY_FILE: &str = "_API_KEY_FILE";
 
 /// Where children have folders of their own, those of one database apart from another's.
@@ -45,9 +45,11 @@ impl Places {
 /// What is the host's alone: the data folder, the configuration with the tokens of MCP servers, files with keys.
 pub(super) fn hidden(config: &Config, places: &Places) -> Vec<PathBuf> {
     let variables = handover::variables();
-    let files = variables.iter().filter(|(name, _)| name.ends_with(KEY_FILE));
+    let names_secret = |name: &str| name.ends_with(KEY_FILE) || handover::names_secret(name);
+    let files = variables.iter().filter(|(name, _)| names_secret(name));
     let files = files.map(|(_, file)| PathBuf::from(file));
-    let hidden = [places.data.clone()].into_iter().chain(config.path.clone()).chain(files);
+    let written = [&config.path, &config.server.api_keys_file].into_iter().flatten().cloned();
+    let hidden = [places.data.clone()].into_iter().chain(written).chain(files);
     hidden.map(|path| std::path::absolute(&path).unwrap_or(path)).collect()
 }
 

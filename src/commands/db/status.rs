@@ -26,7 +26,7 @@ pub(super) struct StatusArgs {
 }
 
 pub(super) async fn run(args: StatusArgs) -> Result<Exit, CommandError> {
-    let status = match args.database.place() {
+    let status = match args.database.place()? {
         Place::Folder(folder) => {
             SqliteStore::status(&folder).map_err(|error| unopened(&folder, &error))?
         }

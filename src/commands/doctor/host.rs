@@ -29,7 +29,7 @@ pub(super) async fn check(client: &Client) -> Vec<Check> {
 /// Before the first start there is no problem to report.
 fn absent(error: CommandError) -> Check {
     let state = if error.exit == Exit::Unreachable { State::Skipped } else { State::Failed };
-    Check { state, ..Check::of("host", error) }
+    Check { state, ..Check::of("host", &error) }
 }
 
 async fn host(client: &Client, document: &Value) -> Check {
@@ -58,7 +58,7 @@ async fn key(client: &Client) -> Check {
         Err(error) if error.code.as_deref() == Some("forbidden") => {
             Check::new(name, State::Ok, "accepted; it may not list runs")
         }
-        Err(error) => Check::of(name, error),
+        Err(error) => Check::of(name, &error),
     }
 }
 

@@ -9,6 +9,7 @@ use callboard_store::{PostgresStore, SqliteStore};
 use super::{Check, State};
 use crate::config::Config;
 use crate::disk::{LEAST_SPACE, free_bytes};
+use crate::exit::CommandError;
 use crate::wire::database::unconnected;
 
 /// A database above this size is not copied just to look at it; the host checks it when it starts.
@@ -21,9 +22,9 @@ const LARGEST_SKEW_MS: u64 = 1_000;
 const STORE_FILES: [&str; 5] =
     ["callboard.db", "callboard.db-wal", "callboard.mark", "callboard.lost", "host.key"];
 
-pub(super) fn configuration(named: Option<&Path>) -> Check {
+pub(super) fn configuration(config: &Result<Config, CommandError>) -> Check {
     let name = "configuration";
-    match Config::load(named) {
+    match config {
         Ok(Config { path: Some(path), .. }) => {
             Check::new(name, State::Ok, path.display().to_string())
         }
@@ -130,7 +131,7 @@ pub(super) async fn shared_database(url: &str) -> Check {
             }
             check.hint("hosts go by the database's clock; set this machine's clock, so that its logs can be compared")
         }
-        Err(error) => Check::of(name, unconnected(&error)),
+        Err(error) => Check::of(name, &unconnected(&error)),
     }
 }
 

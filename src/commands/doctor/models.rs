@@ -22,7 +22,7 @@ pub(super) async fn check(
     });
     let (providers, table) = match settled {
         Ok(settled) => settled,
-        Err(error) => return vec![Check::of("models", error)],
+        Err(error) => return vec![Check::of("models", &error)],
     };
     let mut reached = Vec::new();
     let mut unknown = BTreeSet::new();

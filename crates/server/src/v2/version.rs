@@ -10,7 +10,7 @@ pub(crate) const VERSION: HeaderName = HeaderName::from_static("openwop-version"
 pub(crate) const WELL_KNOWN: &str = "/.well-known/openwop";
 const FIRST: &str = "/v1";
 /// What is no part of the protocol has no version of it.
-const BESIDE: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+const BESIDE: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/ok", "/health"];
 pub(crate) const SEAMS: &str = "/conformance/seams/";
 
 /// Which majors a host serves. There is no state between: while the first is served it is the preferred one.

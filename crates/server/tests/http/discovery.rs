@@ -762,7 +762,10 @@ async fn r9_paths_outside_of_both_majors_do_not_exist() {
 async fn the_host_says_whether_it_lives_and_can_work() {
     use crate::given::Fault;
     let host = TestHost::start().await;
-    assert_eq!(host.get("/healthz").anonymous().send().await.json, json!({ "status": "ok" }));
+    for path in ["/healthz", "/ok", "/health"] {
+        let reply = host.get(path).anonymous().send().await;
+        assert_eq!(reply.json, json!({ "status": "ok" }), "{path}");
+    }
     assert_eq!(host.get("/readyz").anonymous().send().await.json, json!({ "status": "ready" }));
     host.store.fail(Fault::Away);
     assert_eq!(host.get("/healthz").anonymous().send().await.status, 200);

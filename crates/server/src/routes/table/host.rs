@@ -38,6 +38,10 @@ pub(super) static HOST: Family = Family::new(|| {
         .gives(OK, Gives::Json("Object")),
         get("checkHealth", status::health, "GET /healthz", "Whether the process lives")
             .gives(OK, Gives::Json("Health")),
+        get("checkOk", status::health, "GET /ok", "The same as /healthz, as LangGraph has it")
+            .gives(OK, Gives::Json("Health")),
+        get("checkHealthAlias", status::health, "GET /health", "The same as /healthz")
+            .gives(OK, Gives::Json("Health")),
         get("checkReadiness", status::readiness, "GET /readyz", "Whether the host can work")
             .gives(OK, Gives::Json("Health")),
         get("readMetrics", status::metrics, "GET /metrics", "Counters as Prometheus text")

@@ -147,7 +147,7 @@ async fn every_answer_of_the_protocol_names_its_contract() {
     let wrong = host.call(Method::DELETE, "/runs").send().await;
     assert_eq!(refused(&wrong), (405, "callboard.method_not_allowed"));
     assert_eq!(host.get("/runs").anonymous().send().await.header("openwop-version"), "2.0");
-    for path in ["/healthz", "/readyz", "/metrics"] {
+    for path in ["/healthz", "/readyz", "/metrics", "/ok", "/health"] {
         assert_eq!(host.get(path).send().await.header("openwop-version"), "", "{path}");
     }
 }

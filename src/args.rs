@@ -124,7 +124,7 @@ pub(crate) enum Command {
     Spend(spend::SpendArgs),
     /// The processes that drive runs, and whether providers of models answer
     Hosts(hosts::HostsArgs),
-    /// The database of a host itself: status
+    /// The database of a host itself: status, backup, restore
     Db(db::DbArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),

@@ -1,5 +1,6 @@
 //! The `callboard` command: parses the arguments, runs the command, and exits with its code.
 
+mod archive;
 mod args;
 mod client;
 mod commands;

@@ -16,6 +16,7 @@ mod others;
 mod packs;
 mod providers;
 pub(crate) mod sandbox;
+mod space;
 mod standing;
 pub(crate) mod tools;
 
@@ -51,6 +52,7 @@ use guard::Guard;
 use models::ModelWiring;
 use others::Others;
 use sandbox::Places;
+use space::Space;
 use standing::Standing;
 
 /// What running steps get to reach their next recorded event.
@@ -239,6 +241,7 @@ impl Host {
             tasks.spawn(others.watch(shutdown.clone()));
         }
         tasks.spawn(metrics.keep_up(shutdown.clone()));
+        tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
         tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
         Ok(Self { url, first_key, console_link, database, engine, shutdown, quiet, tasks })

@@ -4,6 +4,8 @@
 mod anthropic;
 #[path = "cli/authoring.rs"]
 mod authoring;
+#[path = "cli/backups.rs"]
+mod backups;
 #[path = "cli/config.rs"]
 mod config;
 #[path = "cli/db.rs"]
@@ -154,6 +156,8 @@ const COMMANDS: &[&str] = &[
     "console",
     "db",
     "db status",
+    "db backup",
+    "db restore",
     "config",
     "config show",
     "config check",

@@ -2,6 +2,8 @@
 
 #[path = "support/api.rs"]
 mod api;
+#[path = "durability/backups.rs"]
+mod backups;
 #[path = "durability/families.rs"]
 mod families;
 #[path = "durability/hooks.rs"]

@@ -1,5 +1,7 @@
 //! `callboard db`: the database of a host itself, without asking a host.
 
+mod backup;
+mod restore;
 mod status;
 
 use std::path::PathBuf;
@@ -26,11 +28,17 @@ pub(crate) struct DbArgs {
 enum DbCommand {
     /// Show schema, size and what is in it
     Status(status::StatusArgs),
+    /// Write the database and the files of runs to one archive, also while a host serves
+    Backup(backup::BackupArgs),
+    /// Make a data folder from an archive
+    Restore(restore::RestoreArgs),
 }
 
 pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
     match args.command {
         DbCommand::Status(args) => status::run(args).await,
+        DbCommand::Backup(args) => backup::run(&args),
+        DbCommand::Restore(args) => restore::run(&args),
     }
 }
 
@@ -63,5 +71,16 @@ impl DatabaseArgs {
         let folder = lookup.data(self.data.clone(), &config)?;
         let address = lookup.database_url(self.database_url.clone(), &config)?;
         Ok(address.map_or(Place::Folder(folder), Place::Shared))
+    }
+
+    /// The folder, for what only the database in it can do; a shared one has tools of its own.
+    fn folder(&self, instead: &str) -> Result<PathBuf, CommandError> {
+        match self.place()? {
+            Place::Folder(folder) => Ok(folder),
+            Place::Shared(_) => Err(CommandError::usage(
+                "this is for the database in a data folder, and a shared one is named",
+            )
+            .hint(format!("{instead}; --database-url sqlite means the one in the folder"))),
+        }
     }
 }

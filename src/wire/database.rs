@@ -104,6 +104,7 @@ pub(crate) fn unopened(folder: &Path, error: &OpenError) -> CommandError {
         OpenError::Folder { .. }
         | OpenError::Key { .. }
         | OpenError::Backup { .. }
+        | OpenError::Copy { .. }
         | OpenError::Migration { .. }
         | OpenError::Database { .. } => true,
         OpenError::InUse { .. }

@@ -4,6 +4,7 @@
 //! serialised and sealed on the caller's side, so that the writing thread only writes.
 
 mod append;
+mod backup;
 mod claim;
 mod commit;
 mod counters;
@@ -31,6 +32,7 @@ mod rows;
 mod status;
 mod writer;
 
+pub use backup::Copied;
 pub use open::OpenError;
 
 use std::fmt;

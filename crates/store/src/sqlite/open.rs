@@ -81,6 +81,8 @@ pub enum OpenError {
     WrongKey { path: PathBuf },
     #[error("the database {} cannot be copied before its migration: {why}", path.display())]
     Backup { path: PathBuf, why: String },
+    #[error("the database {} cannot be copied: {why}", path.display())]
+    Copy { path: PathBuf, why: String },
     #[error("the database {} cannot be brought to schema {to}: {why}", path.display())]
     Migration { path: PathBuf, to: i32, why: String },
     #[error("the database {} cannot be opened: {why}", path.display())]
@@ -108,6 +110,9 @@ impl OpenError {
             }
             Self::KeyMissing { .. } | Self::WrongKey { .. } => {
                 "Restore the key that belongs to this database from a backup. Without it, sealed values cannot be read."
+            }
+            Self::Copy { .. } => {
+                "Nothing was changed. Make room for the copy, or name another place."
             }
             Self::Backup { .. } => {
                 "Nothing was changed. Make room in the data folder, or copy the folder away yourself."
@@ -227,7 +232,7 @@ fn inspect(path: &Path, known: i32) -> Result<Option<Existing>, OpenError> {
     Ok(Some(Existing { db, schema, key_check }))
 }
 
-fn read_key_check(db: &Connection) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+pub(super) fn read_key_check(db: &Connection) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     db.query_row("SELECT value FROM meta WHERE name = 'key_check'", [], |row| row.get(0)).optional()
 }
 

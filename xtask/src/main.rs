@@ -2,6 +2,7 @@
 
 mod bench;
 mod child;
+mod dist;
 mod interop;
 mod say;
 mod screenshots;
@@ -34,6 +35,8 @@ enum Task {
     Interop(interop::Options),
     /// Make the pictures of the console that the documentation shows; needs chromium and chromium-driver
     Screenshots(screenshots::Options),
+    /// Make what a release consists of: Debian package, archive, list of dependencies, digests
+    Dist(dist::Options),
     /// Measure the release binary beside the machine's raw limits
     Bench(bench::Options),
 }
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Task::Nodes => tidy::write_node_page(),
         Task::Interop(options) => interop::run(&options),
         Task::Screenshots(options) => screenshots::run(&options),
+        Task::Dist(options) => dist::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
     match outcome {

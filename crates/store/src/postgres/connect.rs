@@ -241,14 +241,14 @@ impl Address {
     async fn connect_patiently(&self) -> Result<Client, ConnectError> {
         let mut too_late = std::pin::pin!(tokio::time::sleep(LATE));
         loop {
-            let error = match self.connect().await {
-                Ok(client) => return Ok(client),
-                Err(error) => error,
+            // A network that swallows everything takes the connection and never answers on it.
+            let why = match tokio::time::timeout(WAIT, self.connect()).await {
+                Ok(Ok(client)) => return Ok(client),
+                Ok(Err(error)) if !is_late(&error) => return Err(ConnectError::of(&error)),
+                Ok(Err(error)) => reason(&error),
+                Err(_) => "no answer in time".to_owned(),
             };
-            if !is_late(&error) {
-                return Err(ConnectError::of(&error));
-            }
-            let (address, why) = (self.shown(), reason(&error));
+            let address = self.shown();
             tracing::warn!(database = address, why, "the database is not there yet; trying again");
             // Losing either branch is fine: the next try asks anew.
             tokio::select! {

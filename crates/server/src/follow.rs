@@ -235,7 +235,8 @@ impl Follow {
     async fn read(&mut self) -> Result<Option<String>, Problem> {
         let Lifeline { host, caller, .. } = &self.line;
         let store = host.app.engine.store();
-        let page = store.read(&caller.scope, &self.run, self.next, self.page).await?;
+        let page = store.read(&caller.scope, &self.run, self.next, self.page).await;
+        let Some(page) = self.line.patient(page).await? else { return Ok(Some(String::new())) };
         let Some(Page { status, version, events }) = page else { return Ok(Some(self.end())) };
         self.version = version;
         if events.is_empty() {

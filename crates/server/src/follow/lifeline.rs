@@ -1,13 +1,18 @@
 //! How long a stream may live, together with the signs of life that it owes its client.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use callboard_engine::StoreError;
 use tokio::time::Instant;
 
 use crate::app::Host;
 use crate::keys::Caller;
 
 pub(crate) const KEEP_ALIVE: &str = ":keepalive\n\n";
+
+/// Between two tries at a database that is away.
+const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Lifeline {
@@ -46,5 +51,20 @@ impl Lifeline {
             () = self.caller.over(self.host.app.engine.clock().as_ref()) => {}
             () = tokio::time::sleep_until(self.keep_alive_at) => {}
         }
+    }
+
+    /// What was read; none where the database is away, which a stream outlives. It is asked again after a pause.
+    pub(crate) async fn patient<T>(
+        &self,
+        read: Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let Err(StoreError::Unavailable(why)) = read else { return read.map(Some) };
+        tracing::debug!(why, "a stream waits for the database");
+        // Losing either wait is fine: the reader asks again.
+        tokio::select! {
+            () = self.lapse() => {}
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+        Ok(None)
     }
 }

@@ -98,7 +98,8 @@ impl Everything {
     async fn read(&mut self) -> Result<Option<String>, Problem> {
         let Lifeline { host, caller, .. } = &self.line;
         let within = Within::VisibleTo(caller.scope.clone());
-        let window = host.app.logs.read_all(&within, self.after, self.window).await?;
+        let window = host.app.logs.read_all(&within, self.after, self.window).await;
+        let Some(window) = self.line.patient(window).await? else { return Ok(Some(String::new())) };
         if window.until <= self.after {
             return Ok(None);
         }

@@ -114,8 +114,9 @@ impl Keys {
         Ok(keys)
     }
 
+    /// A new key. Of two with one id, the second is refused with [`StoreError::Moved`].
     pub async fn put_key(&self, key: StoredKey) -> Result<(), StoreError> {
-        self.store.commit(Batch::of_records([key.put()?])).await
+        self.store.commit(Batch::of_records([key.put()?.expecting(Expected::Absent)])).await
     }
 
     /// Answers whether the tenant had such a key. Revoking twice keeps the time at which it really stopped working.

@@ -33,6 +33,9 @@ const PREFIX: usize = 8;
 /// Begins the principal of a caller with a key.
 const KEY_PRINCIPAL: &str = "key:";
 
+/// The same on every host, so that of several that start at once on an empty database one makes it.
+const FIRST_KEY: &str = "key_first";
+
 /// The tenant of those who name none.
 const DEFAULT_TENANT: &str = "default";
 
@@ -184,7 +187,14 @@ impl KeyRing {
             made_by: None,
             votes_as: None,
         };
-        Ok(Some(self.create(new, at).await?))
+        match self.create_as(FIRST_KEY.into(), new, at).await {
+            // Another host of the same database was quicker.
+            Err(KeyError::Store(StoreError::Moved { .. })) => {
+                self.reload().await?;
+                Ok(None)
+            }
+            made => Ok(Some(made?)),
+        }
     }
 
     pub(crate) async fn create(
@@ -192,8 +202,17 @@ impl KeyRing {
         new: NewKey,
         at: Timestamp,
     ) -> Result<(KeyId, KeyText), KeyError> {
+        let id = format!("key_{}", uuid::Uuid::now_v7().simple());
+        self.create_as(id.into(), new, at).await
+    }
+
+    async fn create_as(
+        &self,
+        id: KeyId,
+        new: NewKey,
+        at: Timestamp,
+    ) -> Result<(KeyId, KeyText), KeyError> {
         let text = KeyText::generate(new.scope.mode)?;
-        let id: KeyId = format!("key_{}", uuid::Uuid::now_v7().simple()).into();
         let key = StoredKey {
             id: id.clone(),
             name: new.name,

@@ -279,17 +279,28 @@ pub(super) async fn due(
     at: Timestamp,
     most: usize,
 ) -> Result<DueRecords, Fault> {
-    let sql = format!(
-        "{COLUMNS} WHERE kind = $1 AND due_at IS NOT NULL AND due_at <= $2 ORDER BY due_at, id LIMIT $3"
-    );
     let (named, at) = (kind.as_str(), at.as_millis());
-    let rows = session.rows(&sql, &[&named, &at, &limit(most)]).await?;
-    let records = rows.iter().map(|row| record(row, seal, kind)).collect::<Result<_, _>>()?;
-    let next =
-        "SELECT min(due_at) FROM records WHERE kind = $1 AND due_at IS NOT NULL AND due_at > $2";
-    let next = session.row(next, &[&named, &at]).await?;
-    let next = next.map_or(Ok(None), |row| optional_time(&row, 0))?;
+    let rows = session.rows(&due_sql(), &[&named, &at, &limit(most)]).await?;
+    let next = rows.first().map_or(Ok(None), |row| optional_time(row, 8))?;
+    // Where nothing is due, a row stands for what comes next alone.
+    let mut records = Vec::new();
+    for row in &rows {
+        if value::<Option<i64>>(row, 0)?.is_some() {
+            records.push(record(row, seal, kind)?);
+        }
+    }
     Ok(DueRecords { records, next })
+}
+
+/// What is due and when something is next, in one question: every host asks it for every kind, also when it is idle.
+pub(super) fn due_sql() -> String {
+    format!(
+        "SELECT due.*, next.at FROM (
+             SELECT min(due_at) AS at FROM records WHERE kind = $1 AND due_at IS NOT NULL AND due_at > $2) AS next
+         LEFT JOIN LATERAL (
+             {COLUMNS} WHERE kind = $1 AND due_at IS NOT NULL AND due_at <= $2 ORDER BY due_at, id LIMIT $3
+         ) AS due ON true ORDER BY due.due_at, due.id"
+    )
 }
 
 fn record(row: &Row, seal: &Seal, kind: Kind) -> Result<Record, Fault> {

@@ -4,13 +4,31 @@
 
 #[path = "support/api.rs"]
 mod api;
+#[path = "cluster/clocks.rs"]
+mod clocks;
+#[path = "cluster/crashes.rs"]
+mod crashes;
+#[path = "cluster/database.rs"]
+mod database;
 #[path = "cluster/db.rs"]
 mod db;
 #[expect(dead_code, reason = "hosts of a cluster are started from a command of their own")]
 #[path = "support/host.rs"]
 mod host;
+#[path = "../crates/store/tests/given/inside.rs"]
+mod inside;
+#[path = "cluster/outages.rs"]
+mod outages;
+#[path = "cluster/proxy.rs"]
+mod proxy;
+#[path = "cluster/rolling.rs"]
+mod rolling;
 #[path = "../crates/store/tests/given/server.rs"]
 mod server;
+#[path = "cluster/stage.rs"]
+mod stage;
+#[path = "cluster/starts.rs"]
+mod starts;
 /// Where the shared helpers look for each other.
 mod support {
     pub(crate) use crate::host;

@@ -15,8 +15,8 @@ use anyhow::{Context as _, ensure};
 use tokio_postgres::NoTls;
 use tokio_util::task::TaskTracker;
 
-const USER: &str = "callboard";
-const PASSWORD: &str = "not-a-secret";
+pub(crate) const USER: &str = "callboard";
+pub(crate) const PASSWORD: &str = "not-a-secret";
 
 pub(crate) struct Server {
     pub(crate) port: u16,
@@ -141,7 +141,7 @@ pub(crate) async fn end_connections(address: &str) -> anyhow::Result<()> {
 }
 
 /// The folder with the server's programs: the newest that is installed.
-fn programs() -> Option<PathBuf> {
+pub(crate) fn programs() -> Option<PathBuf> {
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
@@ -154,7 +154,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Whom the server runs as: PostgreSQL refuses to be root.
-fn owner() -> anyhow::Result<Option<(u32, u32)>> {
+pub(crate) fn owner() -> anyhow::Result<Option<(u32, u32)>> {
     let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?);
     if own != 0 {
         return Ok(None);

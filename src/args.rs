@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::commands::{
-    agents, chat, completions, config, confine, console, db, demo, doctor, guard, health,
+    agents, audit, chat, completions, config, confine, console, db, demo, doctor, guard, health,
     heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run, runs, schedules,
     secrets, serve, spend, tools, triggers, workflows,
 };
@@ -126,6 +126,8 @@ pub(crate) enum Command {
     Hosts(hosts::HostsArgs),
     /// The database of a host itself: status, backup, restore
     Db(db::DbArgs),
+    /// What changed access or policy, and whether the log of it is whole
+    Audit(audit::AuditArgs),
     /// Check configuration, data folder, host, key and clock
     Doctor(doctor::DoctorArgs),
     /// What the host is configured with: show, check

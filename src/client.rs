@@ -1,6 +1,7 @@
 //! A host seen from the command line: one method per request, and every way it can go wrong as an exit code with a hint.
 
 mod agents;
+mod audit;
 mod console;
 mod hosts;
 mod inbox;

@@ -1,6 +1,7 @@
 //! One module per command: what may be typed for it, and what it does.
 
 pub(crate) mod agents;
+pub(crate) mod audit;
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod config;

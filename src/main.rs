@@ -25,9 +25,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use args::{Cli, Command, Read};
 use commands::{
-    agents, chat, completions, config as config_command, confine, console, db, demo, doctor, guard,
-    health, heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run, runs,
-    schedules, secrets, serve, spend, tools, triggers, workflows,
+    agents, audit, chat, completions, config as config_command, confine, console, db, demo, doctor,
+    guard, health, heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run,
+    runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -97,6 +97,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Spend(args) => Box::pin(spend::run(args, &connection)).await,
         Command::Hosts(args) => Box::pin(hosts::run(args, &connection)).await,
         Command::Db(args) => Box::pin(db::run(args)).await,
+        Command::Audit(args) => Box::pin(audit::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Config(args) => config_command::run(args),
         Command::Health(args) => Box::pin(health::run(args, &connection)).await,

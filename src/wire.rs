@@ -35,7 +35,9 @@ use callboard_agents::{AgentRegistry, Policy};
 use callboard_backends::{Egress, Exporter, OtlpError, OtlpSettings, Reach, SystemLookup};
 #[cfg(feature = "conformance")]
 use callboard_conformance as conformance;
-use callboard_engine::{Annotations, Clock, Engine, Envelopes, RetryPace, Store, SystemClock};
+use callboard_engine::{
+    Annotations, AuditLog, Clock, Engine, Envelopes, RetryPace, Store, SystemClock,
+};
 use callboard_protocol::KeyId;
 use callboard_server::{
     App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, ServerConfig, StaticKey, TestKeys,
@@ -208,6 +210,7 @@ impl Host {
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
             annotations: Annotations::new(store.clone()),
+            audit: AuditLog::new(store.clone()),
             seams: settings.test_seams.then(conformance::doors).flatten(),
             shutdown: shutdown.clone(),
         };
@@ -218,7 +221,8 @@ impl Host {
         // Nothing after this can fail: a key that was stored and never shown is useless.
         let first_key = first_key(&keys).await?;
         let router = callboard_server::router(app);
-        let console = console::open(&router, store.clone(), settings.config.console.lifetime());
+        let console =
+            console::open(&router, store.clone(), &keys, settings.config.console.lifetime());
         let console_link =
             first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
         let first_key = first_key.map(|(_, text)| text);

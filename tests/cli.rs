@@ -2,6 +2,8 @@
 
 #[path = "support/anthropic.rs"]
 mod anthropic;
+#[path = "cli/audit.rs"]
+mod audit;
 #[path = "cli/authoring.rs"]
 mod authoring;
 #[path = "cli/backups.rs"]
@@ -165,6 +167,10 @@ const COMMANDS: &[&str] = &[
     "doctor",
     "spend",
     "hosts",
+    "audit",
+    "audit list",
+    "audit verify",
+    "audit export",
     "demo",
     "completions",
     "schedules",

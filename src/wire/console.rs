@@ -15,7 +15,9 @@ use callboard_engine::{
     Clock as _, ConsoleSession, ConsoleSessions, Store, StoreError, SystemClock,
 };
 use callboard_protocol::KeyId;
-use callboard_server::{InProcess, InProcessAnswer, InProcessCall, InProcessCaller, Surface};
+use callboard_server::{
+    InProcess, InProcessAnswer, InProcessCall, InProcessCaller, KeyRing, Surface,
+};
 
 /// The largest answer that a page is made from; a debug bundle has at most half of it.
 pub(crate) const LARGEST_ANSWER: usize = 16 * 1024 * 1024;
@@ -26,12 +28,19 @@ struct HostApi(InProcess);
 #[derive(Debug)]
 struct StoredSessions {
     all: ConsoleSessions,
+    keys: KeyRing,
     lifetime: Lifetime,
 }
 
-pub(super) fn open(api: &Surface, store: Arc<dyn Store>, lifetime: Lifetime) -> Console {
+pub(super) fn open(
+    api: &Surface,
+    store: Arc<dyn Store>,
+    keys: &KeyRing,
+    lifetime: Lifetime,
+) -> Console {
     let api = Arc::new(HostApi(InProcess::new(api.clone())));
-    let sessions = Arc::new(StoredSessions { all: ConsoleSessions::new(store), lifetime });
+    let (all, keys) = (ConsoleSessions::new(store), keys.clone());
+    let sessions = Arc::new(StoredSessions { all, keys, lifetime });
     Console::new(api, sessions, lifetime, || SystemClock.now())
 }
 
@@ -116,7 +125,8 @@ pub(crate) fn sent(body: &CallBody) -> (&'static str, String) {
 impl Sessions for StoredSessions {
     async fn begin(&self, hash: &Hash, session: Session) -> Result<(), SessionsError> {
         let ends_at = session.ends(self.lifetime);
-        self.all.begin(hash, &stored(session), ends_at).await.map_err(unreached)
+        let (session, place) = (stored(session.clone()), self.keys.place_of(&session.key));
+        self.all.begin(hash, &session, ends_at, place).await.map_err(unreached)
     }
 
     async fn find(&self, hash: &Hash) -> Result<Option<Session>, SessionsError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use callboard_engine::{Clock, Elsewhere, Store, StoreError, SystemClock};
+use callboard_engine::{Clock, Elsewhere, Store, StoreError, SystemClock, audited};
 use callboard_server::{NotReady, Readiness};
 use callboard_store::{ConnectError, FolderLock, OpenError, PostgresStore, SealKey, SqliteStore};
 
@@ -35,11 +35,13 @@ impl Database {
         Ok(Self::Shared(Arc::new(store.holding(lock))))
     }
 
+    /// The store through which everything is written, and with it the audit log.
     pub(super) fn store(&self) -> Arc<dyn Store> {
-        match self {
+        let store: Arc<dyn Store> = match self {
             Self::Embedded(store) => Arc::clone(store) as _,
             Self::Shared(store) => Arc::clone(store) as _,
-        }
+        };
+        audited(store, self.clock())
     }
 
     /// Hosts of one database go by its clock, so that no machine's clock takes a run from another host.

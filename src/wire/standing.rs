@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use callboard_backends::Egress;
 use callboard_engine::{
-    DeliveryLoop, Engine, HeartbeatLoop, Keeper, KeyMode, Queues, Scheduler, Sweeper, TriggerIngest,
+    CheckpointLoop, DeliveryLoop, Engine, HeartbeatLoop, Keeper, KeyMode, Queues, Scheduler,
+    Sweeper, TriggerIngest,
 };
 use callboard_protocol::Owner;
 use callboard_server::Links;
@@ -22,6 +23,7 @@ pub(super) struct Standing {
     pub(super) queues: Queues,
     pub(super) heartbeats: HeartbeatLoop,
     keeper: Keeper,
+    checkpoints: CheckpointLoop,
     sweeper: Option<Sweeper>,
 }
 
@@ -65,6 +67,7 @@ impl Standing {
             queues: Queues::new(engine.clone()),
             heartbeats: HeartbeatLoop::new(engine.clone(), store.clone(), egress.clone()),
             keeper: Keeper::new(engine.clone()),
+            checkpoints: CheckpointLoop::new(engine.clone()),
             sweeper: keep.map(|keep| Sweeper::new(engine.clone(), keep)),
         })
     }
@@ -76,6 +79,7 @@ impl Standing {
         self.queues.start();
         self.heartbeats.start();
         self.keeper.start();
+        self.checkpoints.start();
         if let Some(sweeper) = self.sweeper {
             sweeper.start();
         }

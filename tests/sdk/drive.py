@@ -235,6 +235,8 @@ def people():
     assert client.agents_get_roster_entry("host:none") is None
     assert client.agents_get_org_chart() is not None
     assert client.agents_get_org_chart_department("none") is None
+    walked = client.audit_verify(0, 1)
+    assert walked.chainValid and not walked.anomalies, walked
 
 
 def elsewhere():
@@ -243,7 +245,6 @@ def elsewhere():
     section = wop.PutContentSectionRequest(locale="en", data={})
     settings = wop.LocalizedContentLanguageSettings(baseLocale="en", supportedLocales=["en"], autoTranslateOnPublish=False)
     for act in [
-        lambda: client.audit_verify(0, 1),
         client.content_list_pages,
         lambda: client.content_get_page("s"),
         lambda: client.content_create_page(page),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{KeyId, Timestamp};
 
+use crate::audit_log::AuditFact;
 use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within};
 use crate::store::{Batch, Digest, KeyMode, Scope, Store, StoreError};
 
@@ -45,12 +46,13 @@ impl ConsoleSessions {
         Self { store }
     }
 
-    /// Begins a session, and removes those that are over.
+    /// Begins a session of a key that lives there, and removes those that are over.
     pub async fn begin(
         &self,
         hash: &Digest,
         session: &ConsoleSession,
         ends_at: Timestamp,
+        place: Option<Scope>,
     ) -> Result<(), StoreError> {
         let over = self.store.due(Kind::ConsoleSession, session.created_at, MOST_OVER).await?;
         let mut of_key = self.of_key(&session.key).await?;
@@ -67,8 +69,10 @@ impl ConsoleSessions {
         gone.dedup();
         gone.retain(|gone| *gone != key(hash));
         let deleted = gone.into_iter().map(delete);
-        let batch = deleted.chain([session.put(hash, ends_at)?]);
-        self.store.commit(Batch::of_records(batch)).await
+        let batch = Batch::of_records(deleted.chain([session.put(hash, ends_at)?]));
+        let signed_in = |place| AuditFact::new(place, "console.signed-in", &session.key);
+        let facts = place.map(signed_in).into_iter().collect();
+        self.store.commit(Batch { facts, ..batch }).await
     }
 
     pub async fn find(&self, hash: &Digest) -> Result<Option<ConsoleSession>, StoreError> {
@@ -134,11 +138,11 @@ mod tests {
         let sessions = ConsoleSessions::new(store.clone());
         for number in 0..40_u8 {
             let new = session("a", number.into());
-            sessions.begin(&[number; 32], &new, at(1000)).await.unwrap();
+            sessions.begin(&[number; 32], &new, at(1000), None).await.unwrap();
         }
         assert_eq!(sessions.find(&[7; 32]).await.unwrap(), None, "the longest unseen");
         assert_eq!(sessions.find(&[8; 32]).await.unwrap(), Some(session("a", 8)));
-        sessions.begin(&[99; 32], &session("b", 1001), at(5000)).await.unwrap();
+        sessions.begin(&[99; 32], &session("b", 1001), at(5000), None).await.unwrap();
         let all = RecordQuery::all(Kind::ConsoleSession, Within::Everywhere);
         assert_eq!(store.scan(&all).await.unwrap().len(), 1, "all others are over");
     }
@@ -146,7 +150,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_ended_does_not_come_back_by_being_used() {
         let sessions = ConsoleSessions::new(Arc::new(InMemoryStore::default()));
-        sessions.begin(&[1; 32], &session("a", 0), at(100)).await.unwrap();
+        sessions.begin(&[1; 32], &session("a", 0), at(100), None).await.unwrap();
         sessions.touch(&[1; 32], &session("a", 9), at(109)).await.unwrap();
         assert_eq!(sessions.find(&[1; 32]).await.unwrap(), Some(session("a", 9)));
         sessions.end(&[1; 32]).await.unwrap();

@@ -38,6 +38,15 @@ pub trait Intercept: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Commits in the place of the store, or gives the batch back.
+    async fn commit_instead(
+        &self,
+        _store: &dyn Store,
+        batch: Batch,
+    ) -> Result<Result<(), StoreError>, Batch> {
+        Err(batch)
+    }
+
     /// What was read of a log in order to fold it: a change is what this process alone sees.
     fn spoil(&self, _entries: &mut [Entry]) {}
 }
@@ -131,6 +140,10 @@ impl<H: Intercept> InterceptedStore<H> {
 #[async_trait]
 impl<H: Intercept> Store for InterceptedStore<H> {
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        let batch = match self.hook.commit_instead(&*self.store, batch).await {
+            Ok(outcome) => return outcome,
+            Err(batch) => batch,
+        };
         let call = StoreCall { batch: Some(&batch), ..StoreCall::write("commit") };
         self.around(call, || self.store.commit(batch.clone())).await
     }

@@ -4,6 +4,7 @@ mod activity;
 mod ancestry;
 mod annotations;
 mod audit;
+mod audit_log;
 mod budget;
 mod calls;
 mod catalog;
@@ -71,6 +72,10 @@ pub use activity::{Activities, Activity, Call, Past, PastTask, Superseded, Versi
 pub use ancestry::Ancestry;
 pub use annotations::{Annotated, Annotations};
 pub use audit::AuditRun;
+pub use audit_log::{
+    Actor, AuditAnomaly, AuditCheckpoint, AuditEntry, AuditFact, AuditLog, AuditQuery,
+    AuditVerification, CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS, CheckpointLoop, KeptEntry, audited,
+};
 pub use budget::{BudgetAccount, Budgets, DayAccount, accounted};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
 pub use changes::{Changes, Listener};

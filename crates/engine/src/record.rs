@@ -6,6 +6,7 @@ use std::sync::Arc;
 use callboard_core::{Birth, Command, Entry, Refusal, Run, Unreadable};
 use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId};
 
+use crate::audit_log::AuditFact;
 use crate::budget::accounted;
 use crate::catalog::Uncompiled;
 use crate::decisions::{Decisions, Lane, Undecided};
@@ -58,6 +59,14 @@ fn waiting_parent(run: &Run, entries: &[Entry]) -> Option<RunId> {
     entries.iter().any(moves).then(|| parent.run_id.clone())
 }
 
+/// What people decide about a run is told in the audit log, too.
+fn approval(run: &Run, entry: &Entry) -> Option<AuditFact> {
+    let Event::ApprovalReceived(received) = &entry.event else { return None };
+    let subject = format!("{}/{}", run.id(), received.node_id);
+    let fact = AuditFact::new(Scope::of(run.birth()), "approval.received", subject);
+    Some(fact.with("decision", &received.action).with("decidedBy", &received.decided_by))
+}
+
 fn row_of(run: &Run, entry: &Entry) -> Row {
     let masked = run.masked(&entry.event);
     let whole = entry.event.payload_text();
@@ -100,6 +109,7 @@ impl Engine {
         rows.memory.extend(memory::summary_rows(run, entries));
         let wakes = append.wakes.clone();
         let mut batch = accounted(run.birth(), append);
+        batch.facts.extend(entries.iter().filter_map(|entry| approval(run, entry)));
         let callbacks = callbacks(run.birth(), entries)?;
         let calls = !callbacks.is_empty();
         batch.records.extend(callbacks);

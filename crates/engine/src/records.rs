@@ -39,6 +39,11 @@ macro_rules! kinds {
 kinds! {
     Annotation = "annotation",
     ApiKey = "api-key",
+    /// A signed root over entries of the audit log.
+    AuditCheckpoint = "audit-checkpoint",
+    AuditEntry = "audit-entry",
+    /// Where the audit log of a tenant has come to.
+    AuditHead = "audit-head",
     BudgetGrant = "budget-grant",
     CodingSession = "coding-session",
     Commitment = "commitment",

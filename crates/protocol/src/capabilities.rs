@@ -1,6 +1,7 @@
 //! The discovery document: what this host says of itself, and therefore must enforce.
 
 mod agents;
+mod auth;
 mod check;
 mod memory;
 mod models;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DrainPolicy, ForkMode, Object};
 
 pub use agents::*;
+pub use auth::*;
 pub use check::{Contradiction, RosterContradiction};
 pub use memory::*;
 pub use models::*;
@@ -65,6 +67,7 @@ pub struct Capabilities {
     /// Absent where requests may reach private addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_client: Option<HttpClientCapability>,
+    pub auth: AuthCapability,
     pub authorization: AuthorizationCapability,
     pub interrupt: InterruptCapability,
     pub prompts: PromptsCapability,

@@ -10,8 +10,8 @@ use callboard_agents::{
     AgentRegistry, DeploymentPolicy, Fetch, MockAi, PromptResolver, ToolHooks, Toolbox, Toolboxes,
 };
 use callboard_engine::{
-    Annotations, DeliveryLoop, Deployments, Elsewhere, Engine, Envelopes, HeartbeatLoop, Queues,
-    Scheduler, Store, StoreError, TriggerIngest,
+    Annotations, AuditLog, DeliveryLoop, Deployments, Elsewhere, Engine, Envelopes, HeartbeatLoop,
+    Queues, Scheduler, Store, StoreError, TriggerIngest,
 };
 use callboard_protocol::{
     AgentsCapability, BudgetCapability, BudgetScope, CommitmentsCapability, Contradiction, Dialect,
@@ -71,6 +71,7 @@ pub struct App {
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
     pub annotations: Annotations,
+    pub audit: AuditLog,
     /// The doors of the protocol's test suite, where an operator asked for them.
     pub seams: Option<Arc<dyn Seams>>,
     /// Signs links to interrupts.
@@ -294,6 +295,9 @@ pub trait Readiness: fmt::Debug + Send + Sync {
 #[error("{0}")]
 pub struct NotReady(pub String);
 
+/// A key that keeps being refused must not fill the disk.
+const REFUSALS_PER_SECOND: u32 = 1;
+
 /// The app with what is derived from it once.
 #[derive(Debug)]
 pub struct Host {
@@ -301,6 +305,8 @@ pub struct Host {
     pub(crate) load: Load,
     pub(crate) rate: RateLimit<KeyId>,
     pub(crate) posts: Posts,
+    /// Refusals that are told of a key; beyond it they are only logged.
+    pub(crate) refusals: RateLimit<KeyId>,
     pub(crate) snapshots: Snapshots,
     pub(crate) turns: Turns,
     pub(crate) discovery: Discovery,
@@ -320,6 +326,7 @@ impl Host {
                 app.config.signed_posts_per_minute,
                 app.config.unsigned_posts_per_minute,
             ),
+            refusals: RateLimit::new(Limited::Key, REFUSALS_PER_SECOND),
             snapshots: Snapshots::default(),
             turns: Turns::default(),
             discovery: Discovery::default(),

@@ -26,8 +26,8 @@ use crate::keys::TEST_PREFIX;
 use crate::problem::Problem;
 use crate::v2::discovery as second;
 use families::{
-    agents, authorization, configurable, dispatch, execution_model, extensions, limits, memory,
-    observability, production, prompts, reliability, scheduling, texts, trigger_bridge,
+    agents, auth, authorization, configurable, dispatch, execution_model, extensions, limits,
+    memory, observability, production, prompts, reliability, scheduling, texts, trigger_bridge,
 };
 
 /// The versions that a test may ask to have stamped: one below and one above this build's.
@@ -197,6 +197,7 @@ pub(crate) fn capabilities(host: &Host, fixtures: &[WorkflowId]) -> Capabilities
         },
         tool_hooks: host.app.config.tool_hooks,
         http_client: host.app.tools.http_client.clone(),
+        auth: auth(host),
         authorization: authorization(),
         // There are no groups here, and approvals are announced only through webhooks and the inbox.
         interrupt: InterruptCapability {

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use callboard_engine::{Actor, AuditFact, Scope};
 use callboard_protocol::{Dialect, KeyId, Tenant};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use crate::doors;
 use crate::extract::parse;
 use crate::idempotency;
 use crate::in_process::ActingKey;
-use crate::keys::Caller;
+use crate::keys::{Caller, principal_of};
 use crate::metrics::Answers;
 use crate::observe::Seen;
 use crate::operations::{Access, Media, Operation};
@@ -76,14 +77,14 @@ impl Gate {
         let place = load.keyed.enter(Holder::key(&caller))?;
         let busy = request.extensions().get::<Connection>().map(Connection::work);
         if !scopes.iter().any(|scope| caller.may(scope)) {
-            let operation = self.operation.name;
-            tracing::warn!(target: "audit", operation, key = %caller.key_id, "scope missing");
+            self.tell_refusal(&caller.scope, &caller.key_id, scopes).await;
             return Err(match scopes {
                 [scope] => missing_scope(scope),
                 _ => Problem::new(Code::Forbidden, "this key has none of the scopes for this")
                     .with("scopesAccepted", scopes),
             });
         }
+        let actor = Actor { principal: caller.principal(), operation: self.operation.name };
         let response = if self.operation.method.is_mutating() {
             request.extensions_mut().insert(caller.clone());
             let (limit, room) = (self.most_bytes(), load.keyed.body(Holder::key(&caller)));
@@ -93,11 +94,11 @@ impl Gate {
             let tenant = caller.scope.tenant.clone();
             let performed =
                 idempotency::perform(&self.host, self.operation, (&caller, speaks), request, next);
-            self.give(speaks, &tenant, performed.await?).await?
+            self.give(speaks, &tenant, actor.does(performed).await?).await?
         } else {
             let (speaks, tenant) = (Speaks::of(&request), caller.scope.tenant.clone());
             request.extensions_mut().insert(caller);
-            self.give(speaks, &tenant, next.run(request).await).await?
+            self.give(speaks, &tenant, actor.does(next.run(request)).await).await?
         };
         place.hold(load, busy, response)
     }
@@ -201,7 +202,25 @@ impl Gate {
         let known = known.ok_or_else(unknown)?;
         *key_id = Some(known.key.id.clone());
         self.host.rate.check(&known.key.id)?;
-        self.host.app.keys.admit(&known, self.host.now())
+        let admitted = keys.admit(&known, self.host.now());
+        if admitted.is_err() {
+            self.tell_refusal(&keys.scope_of(&known.key), &known.key.id, &[]).await;
+        }
+        admitted
+    }
+
+    /// Tells that a key was refused what it lacks a scope for, or anything at all. The refusal stands, told or not.
+    async fn tell_refusal(&self, place: &Scope, key: &KeyId, scopes: &[&str]) {
+        let operation = self.operation.name;
+        tracing::warn!(target: "audit", operation, %key, ?scopes, "request refused");
+        if self.host.refusals.check(key).is_err() {
+            return;
+        }
+        let fact = AuditFact::new(place.clone(), "request.refused", operation);
+        let fact = fact.by(&principal_of(key)).with("scopesAccepted", scopes);
+        if let Err(error) = self.host.app.audit.note(fact).await {
+            tracing::error!(%error, "a refusal is missing from the audit log");
+        }
     }
 }
 

@@ -254,6 +254,11 @@ impl KeyRing {
         Scope { tenant, workspace, mode: self.mode_of(key) }
     }
 
+    /// Where the key with this id lives.
+    pub fn place_of(&self, id: &KeyId) -> Option<Scope> {
+        self.by_id(id).map(|known| self.scope_of(&known.key))
+    }
+
     /// The keys that a caller may see and manage, oldest first.
     pub(crate) fn list(&self, scope: &Scope) -> Vec<Known> {
         let table = self.table();

@@ -4,6 +4,7 @@ mod activity;
 mod agents;
 mod annotations;
 mod artifacts;
+mod audit;
 mod budget;
 mod bundle;
 mod calls;

@@ -28,7 +28,7 @@ pub(crate) struct SealedBatch {
 
 impl SealedBatch {
     pub(crate) fn seal(batch: Batch, seal: &Seal) -> Result<Self, StoreError> {
-        let Batch { births, appends, records, memory, claims, counters, outcome } = batch;
+        let Batch { births, appends, records, memory, claims, counters, outcome, facts: _ } = batch;
         let births = births.into_iter().map(|run| SealedRun::seal(run, seal));
         let appends = appends.into_iter().map(|append| SealedAppend::seal(append, seal));
         Ok(Self {

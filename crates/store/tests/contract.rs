@@ -2,6 +2,8 @@
 
 #[path = "contract/annotations.rs"]
 mod annotations;
+#[path = "contract/audit.rs"]
+mod audit;
 #[path = "contract/budgets.rs"]
 mod budgets;
 #[path = "contract/charts.rs"]
@@ -226,6 +228,10 @@ mod alone {
 }
 
 contract! {
+    audit:
+        entries_follow_each_other_and_are_covered
+        many_writers_make_one_chain
+        a_change_that_is_refused_leaves_no_entry;
     logs:
         a_new_run_is_found_with_its_head
         an_unknown_run_is_nowhere

@@ -1,5 +1,7 @@
 //! What the embedded store promises beyond the contract: about its folder, its file, its key and a full disk.
 
+#[path = "sqlite/audit.rs"]
+mod audit;
 #[path = "sqlite/ended.rs"]
 mod ended;
 mod given;

@@ -301,7 +301,7 @@ impl Tables {
     /// All of it or nothing: whatever could refuse is asked before anything is changed. Answers the runs whose logs
     /// have grown, with how many events they hold now.
     pub(super) fn commit(&mut self, batch: Batch) -> Result<Vec<(RunId, u64)>, StoreError> {
-        let Batch { births, appends, records, memory, claims, counters, outcome } = batch;
+        let Batch { births, appends, records, memory, claims, counters, outcome, facts: _ } = batch;
         if let Some((outcome, at)) = &outcome {
             self.refuse_repetition(Some(outcome), *at)?;
         }

@@ -3,6 +3,7 @@
 use callboard_protocol::Timestamp;
 
 use super::{Append, Claim, NewRun, Outcome};
+use crate::audit_log::AuditFact;
 use crate::memory::MemoryWrite;
 use crate::records::{Key, RecordChange};
 
@@ -20,6 +21,9 @@ pub struct Batch {
     /// What the idempotent request came to that this batch is for, and the time by which an earlier outcome must have
     /// expired.
     pub outcome: Option<(Outcome, Timestamp)>,
+    /// What the audit log tells of it, beside what follows from the records. For the store that
+    /// [`audited`](crate::audited) makes, which makes records of it; a database never sees one.
+    pub facts: Vec<AuditFact>,
 }
 
 impl Batch {

@@ -4,6 +4,7 @@
 //! A kind of record that no feature writes fails here, and so does a file that writes and belongs to none (`writers.rs`).
 
 mod access;
+mod audit;
 mod beside;
 mod budgets;
 mod careless;
@@ -48,6 +49,7 @@ macro_rules! features {
 
 features! {
     access: access::Access,
+    audit_log: audit::Audited,
     beside_runs: beside::Beside,
     budgets: budgets::BudgetDays::default(),
     callbacks: webhooks::Callbacks,

@@ -1,11 +1,16 @@
 //! The families of the discovery document that take more than a line.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use callboard_agents::{BUDGET_MULTIPLIER, SCHEMA_ROUNDS};
 use callboard_core::{HORIZON_TEXT, MAX_FAN_OUT};
-use callboard_engine::{MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET, TOKENIZER, TriggerIngest};
+use callboard_engine::{
+    CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS, MAX_MEMORY_BYTES, MAX_TOKEN_BUDGET, TOKENIZER,
+    TriggerIngest,
+};
 use callboard_protocol::{
-    AgentsCapability, AuthorizationCapability, Backpressure, BundleCapability,
-    CompletionCapability, CrossHostCausation, DispatchCapability, ExecutionModel,
+    AgentsCapability, AuditLogIntegrity, AuthCapability, AuthorizationCapability, Backpressure,
+    BundleCapability, CompletionCapability, CrossHostCausation, DispatchCapability, ExecutionModel,
     IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
     MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention, MemorySearch, Object,
     Observability, OtelCapability, Production, PromptKind, PromptSource, PromptsCapability,
@@ -86,6 +91,20 @@ pub(super) fn agents(host: &Host) -> Option<AgentsCapability> {
     let reasoning = host.app.seams.is_some().then(reasoning);
     let said = host.app.config.agents.clone()?;
     Some(AgentsCapability { reasoning: said.reasoning.or(reasoning), ..said })
+}
+
+/// What is promised of who comes in.
+pub(super) fn auth(host: &Host) -> AuthCapability {
+    AuthCapability {
+        profiles: texts(&["openwop-audit-log-integrity"]),
+        audit_log_integrity: AuditLogIntegrity {
+            hash_chain: true,
+            checkpoint_signature_algorithm: "ed25519".to_owned(),
+            checkpoint_public_key: STANDARD.encode(host.app.audit.public_key()),
+            checkpoint_interval_entries: CHECKPOINT_ENTRIES,
+            checkpoint_interval_seconds: CHECKPOINT_SECONDS,
+        },
+    }
 }
 
 /// A caller without a valid key has no scopes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use callboard_engine::AuditFact;
 use callboard_protocol::RunId;
 
 use crate::answer::Answer;
@@ -25,6 +26,8 @@ pub(super) async fn read(
     let most = query.read("maxEvents", "a number of events", |text| text.parse::<usize>().ok())?;
     let bundle = assemble(&host, &caller, &run, most.unwrap_or(usize::MAX)).await?;
     let bundle = bundle.ok_or_else(|| Problem::no_such("run"))?;
+    let exported = AuditFact::new(caller.scope, "run.exported", &run);
+    host.app.audit.note(exported).await?;
     let mut response = Answer::json(StatusCode::OK, &bundle)?.into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)

@@ -10,7 +10,7 @@ use callboard_agents::{
     Changed, Deployment, DeploymentPolicy, Evidence, Snapshot, Surroundings, audit_change,
 };
 use callboard_core::redact_text;
-use callboard_engine::{DeploymentChange, Done, EngineError, Realm, Remember};
+use callboard_engine::{AuditFact, DeploymentChange, Done, EngineError, Realm, Remember};
 use callboard_protocol::{AgentId, DeploymentTransition, PackVersion, RunId, Transition};
 
 use crate::answer::Answer;
@@ -72,7 +72,7 @@ pub async fn prepare(
     request.check()?;
     let scope = scope_of(request.transition);
     if !caller.may(scope) {
-        audit_refusal(caller, agent, &request, Code::Forbidden.name());
+        tell_refusal(host, caller, agent, &request, Code::Forbidden.name()).await;
         return Err(missing_scope(scope));
     }
     let realm = caller.whole_realm()?;
@@ -88,7 +88,7 @@ pub async fn prepare(
             Ok(Prepared { caller, realm, agent, request, expected, changed })
         }
         Err(refusal) => {
-            audit_refusal(caller, agent, &request, refusal.code());
+            tell_refusal(host, caller, agent, &request, refusal.code()).await;
             Err(refusal.into())
         }
     }
@@ -127,7 +127,24 @@ impl Prepared {
     }
 }
 
-fn audit_refusal(caller: &Caller, agent: &AgentId, request: &DeploymentTransition, code: &str) {
+/// The refusal stands, told or not.
+async fn tell_refusal(
+    host: &Host,
+    caller: &Caller,
+    agent: &AgentId,
+    request: &DeploymentTransition,
+    code: &str,
+) {
+    let fact = AuditFact::new(caller.scope.clone(), "deployment.refused", agent)
+        .with("version", &request.version)
+        .with("transition", request.transition.as_str())
+        .with("channel", &request.channel)
+        .with("code", code);
+    if host.refusals.check(&caller.key_id).is_ok()
+        && let Err(error) = host.app.audit.note(fact).await
+    {
+        tracing::error!(%error, "a refusal is missing from the audit log");
+    }
     tracing::warn!(
         target: "audit",
         principal = %caller.principal(),

@@ -18,7 +18,8 @@ enum Witness {
 }
 
 /// Families that both documents have, with what they say there. Agents are put together from several.
-const SHARED: [(&str, Witness); 18] = [
+const SHARED: [(&str, Witness); 19] = [
+    ("auth", Witness::Gated),
     ("limits", Witness::Gated),
     ("envelopes", Witness::Claims),
     ("prompts", Witness::Gated),

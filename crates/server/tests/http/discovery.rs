@@ -81,6 +81,18 @@ async fn r1_the_document_as_a_whole() {
         "subRunAttestation": true,
         "supported": true
       },
+      "auth": {
+        "auditLogIntegrity": {
+          "checkpointIntervalEntries": 1000,
+          "checkpointIntervalSeconds": 300,
+          "checkpointPublicKey": "MCowBQYDK2VwAyEAsn24wlgA9d1z2mDu8WXxI5FAxN7OtaCLtfyesyMajSg=",
+          "checkpointSignatureAlgorithm": "ed25519",
+          "hashChain": true
+        },
+        "profiles": [
+          "openwop-audit-log-integrity"
+        ]
+      },
       "authorization": {
         "failClosed": true,
         "roles": [

@@ -22,9 +22,9 @@ use callboard_backends::{
 use callboard_conformance as conformance;
 use callboard_core::{ConformanceNodes, HostLimits, UPKEEP};
 use callboard_engine::{
-    Activities, Activity, Annotations, Catalog, DeliveryLoop, Deployments, DrivingLimits, Engine,
-    Envelopes, HeartbeatLoop, InMemoryStore, KeyMode, Options, Parts, Queues, RandomIds, Scheduler,
-    Secrets, TriggerIngest,
+    Activities, Activity, Annotations, AuditLog, Catalog, DeliveryLoop, Deployments, DrivingLimits,
+    Engine, Envelopes, HeartbeatLoop, InMemoryStore, KeyMode, Options, Parts, Queues, RandomIds,
+    Scheduler, Secrets, Store, TriggerIngest, audited,
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
@@ -133,33 +133,30 @@ impl TestHost {
     }
 
     pub(crate) async fn of(setup: Setup) -> Self {
-        let store = flaky_store();
-        let agents = agents(setup.packs).await;
-        let memory = Arc::new(InMemoryStore::new());
+        let (store, clock) = (flaky_store(), Arc::new(VirtualClock::new()));
+        let kept = audited(Arc::clone(&store) as _, clock.clone());
+        let (agents, memory) = (agents(setup.packs).await, Arc::new(InMemoryStore::new()));
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let prompt_resolver = prompt_resolver(&memory, &agents, setup.seams);
         let live = setup.is_live.then_some(&setup.tools);
         let performers = performers(&agents, &prompt_resolver, live);
         let loaded = (&*setup.workflows, setup.limits);
-        let engine = engine(&store, performers, &agents, &prompt_resolver, mock.as_ref(), loaded);
+        let engine =
+            engine(&kept, clock, performers, (&agents, &prompt_resolver), mock.as_ref(), loaded);
         engine.start();
-        let keys = key_ring(setup.keys, setup.test_keys, &store).await;
-        let shutdown = CancellationToken::new();
+        let (keys, shutdown) =
+            (key_ring(setup.keys, setup.test_keys, &kept).await, CancellationToken::new());
         let egress = || Arc::new(Egress::new(setup.reach, Arc::new(SystemLookup)));
-        let links = Links::new(Arc::clone(&store) as _);
-        let signer = Arc::new(links.clone());
+        let links = Links::new(kept.clone());
         let deliveries =
-            DeliveryLoop::new(engine.clone(), Arc::clone(&store) as _, egress(), signer);
+            DeliveryLoop::new(engine.clone(), kept.clone(), egress(), Arc::new(links.clone()));
         deliveries.start();
-        let scheduler = Scheduler::new(engine.clone(), Arc::clone(&store) as _);
-        let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
-        scheduler.declare_loaded(owner, KeyMode::Live).await.expect("loaded schedules are kept");
-        scheduler.start();
-        let triggers = TriggerIngest::new(engine.clone(), Arc::clone(&store) as _);
+        let scheduler = scheduler(&engine, &kept).await;
+        let triggers = TriggerIngest::new(engine.clone(), kept.clone());
         triggers.start();
         let queues = Queues::new(engine.clone());
         queues.start();
-        let heartbeats = HeartbeatLoop::new(engine.clone(), store.inner(), egress());
+        let heartbeats = HeartbeatLoop::new(engine.clone(), kept.clone(), egress());
         heartbeats.start();
         let app = App {
             heartbeats,
@@ -170,7 +167,7 @@ impl TestHost {
             queues,
             keys: keys.clone(),
             agents,
-            deployments: Deployments::new(Arc::clone(&store) as _),
+            deployments: Deployments::new(kept.clone()),
             prompts: prompt_resolver,
             envelopes: Envelopes::new(memory),
             mock,
@@ -186,7 +183,8 @@ impl TestHost {
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
             metrics: setup.metrics,
             links,
-            annotations: Annotations::new(Arc::clone(&store) as _),
+            annotations: Annotations::new(kept.clone()),
+            audit: AuditLog::new(kept),
             seams: (setup.seams == TestSeams::On).then(callboard_conformance::doors).flatten(),
             shutdown: shutdown.clone(),
         };
@@ -269,9 +267,17 @@ async fn agents(loaded: Vec<Installed>) -> Arc<AgentRegistry> {
     Arc::new(opened.expect("the packs load").0)
 }
 
-async fn key_ring(keys: &[&str], mode: TestKeys, store: &Arc<FlakyStore>) -> KeyRing {
+async fn scheduler(engine: &Engine, store: &Arc<dyn Store>) -> Scheduler {
+    let scheduler = Scheduler::new(engine.clone(), store.clone());
+    let owner = Owner { tenant: "default".into(), workspace: None, principal: None };
+    scheduler.declare_loaded(owner, KeyMode::Live).await.expect("loaded schedules are kept");
+    scheduler.start();
+    scheduler
+}
+
+async fn key_ring(keys: &[&str], mode: TestKeys, store: &Arc<dyn Store>) -> KeyRing {
     let configured = keys.iter().map(|key| key.parse().expect("a key")).collect();
-    let ring = KeyRing::load(Arc::clone(store) as _, configured, mode).await;
+    let ring = KeyRing::load(store.clone(), configured, mode).await;
     ring.expect("the keys load")
 }
 
@@ -326,10 +332,10 @@ fn performers(
 }
 
 fn engine(
-    store: &Arc<FlakyStore>,
+    store: &Arc<dyn Store>,
+    clock: Arc<VirtualClock>,
     performers: Arc<dyn Activity>,
-    agents: &Arc<AgentRegistry>,
-    prompt_resolver: &PromptResolver,
+    (agents, prompt_resolver): (&Arc<AgentRegistry>, &PromptResolver),
     mock: Option<&MockAi>,
     (loaded, limits): (&[Value], HostLimits),
 ) -> Engine {
@@ -347,12 +353,12 @@ fn engine(
         prompt_resolver: prompt_resolver.clone(),
         required: Vec::new(),
     };
-    let mut catalog = Catalog::new(Arc::clone(store) as _, ConformanceNodes::Off);
+    let mut catalog = Catalog::new(store.clone(), ConformanceNodes::Off);
     for definition in definitions().iter().chain(loaded) {
         catalog.load(&definition.to_string()).expect("the definition compiles");
     }
     Engine::new(Parts {
-        store: Arc::clone(store) as _,
+        store: store.clone(),
         catalog,
         activities: Activities::default()
             .with("core.ai.callPrompt", Arc::new(CallPrompt))
@@ -369,10 +375,10 @@ fn engine(
             .with_agents(performers),
         directory: Arc::new(AgentDirectory {
             registry: Arc::clone(agents),
-            deployments: Deployments::new(Arc::clone(store) as _),
+            deployments: Deployments::new(store.clone()),
         }),
-        secrets: Secrets::new(Arc::clone(store) as _),
-        clock: Arc::new(VirtualClock::new()),
+        secrets: Secrets::new(store.clone()),
+        clock,
         ids: Arc::new(RandomIds),
         options: Options {
             host: "test-host".into(),

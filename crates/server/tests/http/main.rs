@@ -8,6 +8,7 @@ mod agents;
 mod annotations;
 mod approvers;
 mod artifacts;
+mod audit;
 mod auth;
 mod budgets;
 mod bundle;

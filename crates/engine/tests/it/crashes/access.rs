@@ -42,10 +42,10 @@ fn session(key: &str, seen: i64) -> ConsoleSession {
 async fn sign_in_and_out(sessions: &ConsoleSessions, step: usize) {
     let ends = Timestamp::from_millis(60_000);
     match step {
-        0 => sessions.begin(&[1; 32], &session("key_a", 0), ends).await.unwrap(),
-        1 => sessions.begin(&[2; 32], &session("key_a", 0), ends).await.unwrap(),
-        2 => sessions.begin(&[3; 32], &session("key_b", 0), ends).await.unwrap(),
-        3 => sessions.begin(&[4; 32], &session("key_b", 0), ends).await.unwrap(),
+        0 => sessions.begin(&[1; 32], &session("key_a", 0), ends, None).await.unwrap(),
+        1 => sessions.begin(&[2; 32], &session("key_a", 0), ends, None).await.unwrap(),
+        2 => sessions.begin(&[3; 32], &session("key_b", 0), ends, None).await.unwrap(),
+        3 => sessions.begin(&[4; 32], &session("key_b", 0), ends, None).await.unwrap(),
         4 => sessions.touch(&[3; 32], &session("key_b", 7), ends).await.unwrap(),
         5 => sessions.end(&[4; 32]).await.unwrap(),
         _ => sessions.end_all_of(&"key_a".into()).await.unwrap(),

@@ -9,6 +9,8 @@ use super::features;
 /// A file that writes without standing here has no feature that dies at its writes.
 const WRITERS: &[(&str, &str)] = &[
     ("engine/src/annotations.rs", "beside_runs"),
+    ("engine/src/audit_log.rs", "audit_log"),
+    ("engine/src/audit_log/keep.rs", "audit_log"),
     ("engine/src/budget/accounts.rs", "budgets"),
     ("engine/src/claim.rs", "runs"),
     ("engine/src/coding_sessions.rs", "coding_sessions"),

@@ -1,9 +1,9 @@
 //! The host itself: what it offers, how it fares, who may use it.
 
-use super::queries::{REVOKE_QUERY, SPEND_QUERY};
+use super::queries::{AUDIT_QUERY, AUDIT_RANGE, REVOKE_QUERY, SPEND_QUERY};
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::{hosts, keys, secrets, spend, status};
+use crate::routes::{audit, hosts, keys, secrets, spend, status};
 use crate::scopes::SCOPES;
 use crate::v2::effect_seams;
 
@@ -122,6 +122,25 @@ pub(super) static HOST: Family = Family::new(|| {
         )
         .needs("admin")
         .gives(NO_CONTENT, Gives::Nothing),
+        get(
+            "verifyAuditLog",
+            audit::verify,
+            "GET /v1/audit/verify",
+            "Walk the tenant's audit log again, and name every entry that is not as it was written",
+        )
+        .in_both()
+        .needs("audit:read")
+        .query(AUDIT_RANGE)
+        .gives(OK, Gives::Json("AuditVerification")),
+        get(
+            "listAuditEntries",
+            audit::list,
+            "GET /v1/host/callboard/audit",
+            "Read what changed access or policy, who signed in and who was refused",
+        )
+        .needs("audit:read")
+        .query(AUDIT_QUERY)
+        .gives(OK, Gives::Json("AuditEntryList")),
         get(
             "readSpend",
             spend::read,

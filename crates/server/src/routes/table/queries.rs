@@ -50,6 +50,29 @@ pub(super) const SPEND_QUERY: &[Parameter] = &[parameter(
     "How many days, today included. Days begin at midnight, UTC.",
 )];
 
+pub(super) const AUDIT_RANGE: &[Parameter] = &[
+    parameter("fromSeq", r#"{"type":"integer","minimum":0,"default":0}"#, "The first sequence."),
+    parameter(
+        "toSeq",
+        r#"{"type":"integer","minimum":0}"#,
+        "The last one; at most 100000 entries are walked at once.",
+    ),
+];
+
+pub(super) const AUDIT_QUERY: &[Parameter] = &[
+    parameter(
+        "order",
+        r#"{"type":"string","enum":["newest","oldest"],"default":"newest"}"#,
+        "Which come first.",
+    ),
+    parameter(
+        "after",
+        r#"{"type":"integer","minimum":0}"#,
+        "Only those that come after this sequence in the order.",
+    ),
+    parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
+];
+
 pub(super) const CALLS_QUERY: &[Parameter] = &[
     parameter(
         "from",

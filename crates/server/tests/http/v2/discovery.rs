@@ -167,6 +167,7 @@ async fn paths_of_the_manifest_answer_without_a_version() {
         "/prompts",
         "/workflows/noop",
         "/host/callboard/whoami",
+        "/audit/verify",
     ] {
         let reply = host.get(path).header("openwop-version", "2.0").send().await;
         assert_eq!((reply.status, reply.header("openwop-version")), (200, "2.0"), "{path}");
@@ -175,7 +176,6 @@ async fn paths_of_the_manifest_answer_without_a_version() {
         "/packs",
         "/host/workspace/files",
         "/host/events",
-        "/audit/verify",
         "/content/pages",
         "/proposals",
         "/connection-providers",

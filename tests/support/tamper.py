@@ -1,0 +1,12 @@
+"""Changes or drops a row of the audit log in a database file: FILE change|drop SEQUENCE."""
+
+import sqlite3
+import sys
+
+file, how, sequence = sys.argv[1:]
+db = sqlite3.connect(file)
+db.executescript("DROP TRIGGER IF EXISTS audit_is_not_changed; DROP TRIGGER IF EXISTS audit_is_not_removed;")
+row = "kind = 'audit-entry' AND key LIKE '%" + sequence.zfill(20) + "'"
+changed = db.execute(f"DELETE FROM records WHERE {row}" if how == "drop" else f"UPDATE records SET body = x'00' WHERE {row}")
+db.commit()
+sys.exit(0 if changed.rowcount == 1 else 1)

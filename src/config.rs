@@ -2,6 +2,7 @@
 
 mod cli;
 mod explain;
+mod integrations;
 mod limits;
 mod mcp;
 mod models;
@@ -60,6 +61,7 @@ pub(crate) struct Config {
     pub(crate) mcp: mcp::Mcp,
     #[serde(deserialize_with = "values::named")]
     pub(crate) nodes: BTreeMap<String, DeclaredNode>,
+    pub(crate) integrations: integrations::Section,
     #[serde(deserialize_with = "cli::settings")]
     pub(crate) cli: CliSettings,
     pub(crate) tools: sections::Tools,

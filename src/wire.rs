@@ -165,7 +165,7 @@ impl Host {
             );
         }
         let server = if dispatch.is_live { server.live() } else { server };
-        let acting = agents::acting(&settings, &tools.served, &keys, &egress);
+        let acting = agents::acting(&settings, &tools.served, &keys, &egress, &tools.mcp);
         let engine = engine::build(
             &settings,
             definitions,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard_agents::{
     AgentDispatch, AgentRegistry, Contracts, LiveAgents, LiveSettings, TaskReader, plain_task,
 };
-use callboard_backends::{Egress, ToolNodes, acting_nodes};
+use callboard_backends::{Egress, McpServers, ToolNodes, acting_nodes};
 use callboard_engine::Activity;
 use callboard_server::{KeyRing, Tools};
 
@@ -69,13 +69,16 @@ pub(super) fn acting(
     tools: &Tools,
     keys: &KeyRing,
     egress: &Egress,
+    mcp: &Arc<McpServers>,
 ) -> Vec<(&'static str, Arc<dyn Activity>)> {
     let tool_nodes = ToolNodes {
         toolbox: Arc::clone(&tools.toolbox),
+        mcp: Some(Arc::clone(mcp)),
         hooks: Arc::clone(&tools.hooks),
         grants: Arc::new(keys.clone()),
         workspaces: Path::new(&settings.data).join(WORKSPACES),
         timeout: Duration::from_millis(settings.config.limits.tool_timeout_ms),
     };
-    acting_nodes(egress).into_iter().chain(tool_nodes.types()).collect()
+    let integrations = settings.config.integrations.clone().into();
+    acting_nodes(egress, &integrations).into_iter().chain(tool_nodes.types()).collect()
 }

@@ -51,6 +51,20 @@ nodes:
 }
 
 #[test]
+fn a_published_type_that_is_not_run_is_refused_with_the_reason() {
+    for (type_id, why) in [
+        ("core.files.pdf-merge", "reads no PDF"),
+        ("core.files.sftp", "over HTTP only"),
+        ("core.flow.error-handler-rollback", "no step says how it is undone"),
+        ("core.openwop.integration.sms-send", "no provider here"),
+        ("core.openwop.mcp.server-trigger", "calls tools, resources and prompts"),
+    ] {
+        let said = said(&format!("id: a\nnodes:\n  x: {{ type: {type_id} }}\n")).join("\n");
+        assert!(said.contains(type_id) && said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn each_kind_of_broken_text_says_what_and_where() {
     let cases = [
         ("half a file", "id: a\nnodes:\n  x: { type: core.noop"),

@@ -23,6 +23,16 @@ pub(crate) fn react(message: &Value) -> Reaction {
             "serverInfo": { "name": "fake", "version": "1" },
         }))]),
         "tools/list" => Reaction::Answer(vec![answer(page(message["params"]["cursor"].as_str()))]),
+        "resources/read" if message["params"]["uri"] == "memo://recent" => {
+            let text =
+                json!({ "uri": "memo://recent", "mimeType": "text/plain", "text": "a memo" });
+            Reaction::Answer(vec![answer(json!({ "contents": [text] }))])
+        }
+        "prompts/get" if message["params"]["name"] == "greet" => {
+            let text = format!("Greet {}", message["params"]["arguments"]["who"]);
+            let said = json!({ "role": "user", "content": { "type": "text", "text": text } });
+            Reaction::Answer(vec![answer(json!({ "messages": [said] }))])
+        }
         "tools/call" => call(&message["params"], answer),
         _ => {
             let error = json!({ "code": -32601, "message": "no such method" });

@@ -27,7 +27,7 @@ pub use mcp::{McpError, McpServer, McpServers, McpSurroundings, McpWay};
 pub use memory_node::{MemoryNode, MemoryProbes};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
-pub use nodes::{DeclaredNode, TOOL, ToolNodes, acting_nodes};
+pub use nodes::{DeclaredNode, Integrations, TOOL, ToolNodes, acting_nodes};
 pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
 pub use sweep::FolderSweeper;
 pub use tools::{MOST_FETCHED, built_in};

@@ -15,14 +15,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use callboard_agent_api::Launcher;
-use callboard_agents::{Tool, ToolDescriptor, Toolbox};
+use callboard_agents::{Tool, ToolDescriptor, ToolFault, Toolbox};
 use callboard_engine::{Clock, Scope};
 
 use crate::egress::Egress;
 use server::Server;
+
+pub(crate) use session::McpRead;
 
 pub use settings::{McpServer, McpWay};
 
@@ -100,6 +103,29 @@ impl McpServers {
             (name.clone(), session.map(|session| session.tools().len()))
         }))
         .await
+    }
+
+    /// What a caller must hold to use a server; none where there is no such server.
+    pub(crate) fn required_scopes(&self, server: &str) -> Option<&[String]> {
+        Some(&self.servers.get(server)?.settings.required_scopes)
+    }
+
+    /// Asks a server for something that it has beside its tools.
+    pub(crate) async fn read(
+        &self,
+        server: &str,
+        ask: McpRead<'_>,
+        within: Duration,
+    ) -> Result<Value, ToolFault> {
+        let gone =
+            |why: String| ToolFault::Unavailable(format!("the MCP server is not there: {why}"));
+        let server = self.servers.get(server);
+        let server = server.ok_or_else(|| gone("nobody named it".to_owned()))?;
+        let session = server.session().await.map_err(|error| gone(error.to_string()))?;
+        match tokio::time::timeout(within, session.read(ask)).await {
+            Ok(read) => read,
+            Err(_) => Err(ToolFault::Unanswered("no answer in time".to_owned())),
+        }
     }
 
     pub async fn close(&self) {

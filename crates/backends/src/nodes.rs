@@ -6,6 +6,7 @@ mod given;
 mod hmac;
 mod http;
 mod kv;
+mod mcp;
 mod team;
 mod tool;
 
@@ -13,16 +14,24 @@ use std::sync::Arc;
 
 use callboard_engine::Activity;
 
+use self::http::messages;
 use crate::egress::Egress;
 
+pub use http::messages::Integrations;
 pub use team::DeclaredNode;
 pub use tool::{TOOL, ToolNodes};
 
 /// Every such type, with who performs it.
-pub fn acting_nodes(egress: &Egress) -> Vec<(&'static str, Arc<dyn Activity>)> {
+pub fn acting_nodes(
+    egress: &Egress,
+    integrations: &Integrations,
+) -> Vec<(&'static str, Arc<dyn Activity>)> {
     let files: Arc<dyn Activity> = Arc::new(files::RunFiles);
     let hmac: Arc<dyn Activity> = Arc::new(hmac::KeyedHash);
-    let http: Arc<dyn Activity> = Arc::new(http::Fetch { egress: egress.clone() });
+    let fetch = http::Fetch { egress: egress.clone() };
+    let http: Arc<dyn Activity> = Arc::new(fetch.clone());
+    let integrations = integrations.clone();
+    let messages: Arc<dyn Activity> = Arc::new(messages::Messages { fetch, integrations });
     let values: Arc<dyn Activity> = Arc::new(kv::KeptValues);
     vec![
         ("core.crypto.hmac-sign", Arc::clone(&hmac)),
@@ -39,6 +48,9 @@ pub fn acting_nodes(egress: &Egress) -> Vec<(&'static str, Arc<dyn Activity>)> {
         ("core.openwop.http.pagination-cursor", Arc::clone(&http)),
         ("core.openwop.http.pagination-link-header", Arc::clone(&http)),
         ("core.openwop.http.pagination-offset", http),
+        (messages::CHAT, Arc::clone(&messages)),
+        (messages::EMAIL, Arc::clone(&messages)),
+        (messages::SLACK, messages),
         ("core.storage.kv-atomic-increment", Arc::clone(&values)),
         ("core.storage.kv-cas", Arc::clone(&values)),
         ("core.storage.kv-delete", Arc::clone(&values)),

@@ -9,7 +9,7 @@ use callboard_protocol::{EffectiveBudget, NodeId, Object, TypeId};
 use crate::birth::{AgentPin, RunLimits};
 use crate::bounds::weigh_fields;
 use crate::confidence::Confidence;
-use crate::node::nearest_type;
+use crate::node::{nearest_type, why_not_run};
 use crate::plan::{ConformanceNodes, Plan};
 
 /// A request for a run that must not be created.
@@ -85,10 +85,12 @@ impl Plan {
         let Some(missing) = missing else { return Ok(()) };
         let instead = nearest_type(missing.type_id.as_str())
             .map(|nearest| format!("; the nearest that it runs is {nearest}"));
+        let why = why_not_run(missing.type_id.as_str()).map(|why| format!(": {why}"));
         let message = format!(
-            "node {} has the type {}, which this host does not run{}",
+            "node {} has the type {}, which this host does not run{}{}",
             missing.node,
             missing.type_id,
+            why.unwrap_or_default(),
             instead.unwrap_or_default()
         );
         let mut refusal = refuse("", message);

@@ -57,7 +57,7 @@ pub use head::Head;
 pub use interrupt::{CastVote, Question, Resolution, Via};
 pub use node::{
     NODE_TYPES, NodeType, OWN_CONFIG, PublishedType, STATEMENT, UPKEEP, keyed_hash, nearest_type,
-    published_type, required_capability,
+    published_type, required_capability, why_not_run,
 };
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};

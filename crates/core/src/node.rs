@@ -1,6 +1,7 @@
 //! What this host knows about node types: which core computes itself, which an activity performs,
 //! and which need a capability that nobody here has.
 
+mod not_run;
 mod published;
 mod pure;
 mod table;
@@ -9,6 +10,7 @@ use callboard_protocol::{Failure, Object, Timestamp, TypeId, WorkflowNode};
 
 use crate::work::Work;
 
+pub use not_run::why_not_run;
 pub use published::{OWN_CONFIG, PublishedType, published_type};
 pub(crate) use published::{unfit_config, unfit_config_of};
 pub(crate) use pure::{Given, MOST_ITEMS, Meter, PureNode, bound_items, read_time, wrong_kind};
@@ -174,6 +176,9 @@ pub(crate) fn takes_credentials(type_id: &TypeId) -> bool {
             | "core.openwop.http.pagination-cursor"
             | "core.openwop.http.pagination-link-header"
             | "core.openwop.http.pagination-offset"
+            | "core.openwop.integration.chat-message-generic"
+            | "core.openwop.integration.email-send"
+            | "core.openwop.integration.slack-message"
     )
 }
 

@@ -16,7 +16,7 @@ use callboard_engine::{Activities, InMemoryStore, Store};
 use callboard_protocol::Object;
 
 use crate::given::{calls, says};
-use crate::sim::{SimClock, ended, host_with, order};
+use crate::sim::{Fate, SimClock, doomed_store, ended, host_with, order};
 
 type Says = fn(&ModelRequest) -> Turn;
 
@@ -74,39 +74,7 @@ async fn run(
     inputs: Value,
     script: Says,
 ) -> (Value, Vec<ModelRequest>) {
-    let store = Arc::new(InMemoryStore::new());
-    let model = Arc::new(Scripted { script, asked: Mutex::default() });
-    let asks = asks(&store, model.clone()).await;
-    let activities = Activities::default().with(type_id, Arc::new(PublishedAi { asks }));
-    let ports: Object = inputs
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(port, value)| (port.clone(), json!({ "type": "static", "value": value })))
-        .collect();
-    let node = json!({ "id": "n", "typeId": type_id, "name": "n", "position": { "x": 0, "y": 0 },
-        "config": config, "inputs": ports });
-    let definition = json!({ "id": "w", "name": "w", "version": "1.0", "nodes": [node], "edges": [],
-        "triggers": [], "variables": [], "metadata": {}, "settings": {} });
-    let engine = host_with(
-        "host",
-        store.clone(),
-        store.clone(),
-        SimClock::new(),
-        &[definition.to_string()],
-        activities,
-    );
-    let run = engine.create(order("w", Object::new(), Object::new()), None).await.unwrap().run;
-    let log = ended(&store, &run).await;
-    engine.kill();
-    let told = |kind: &str| {
-        let event = log.iter().find(|event| event.kind == kind)?;
-        serde_json::from_str::<Value>(&event.payload).ok()
-    };
-    let outcome = match told("node.completed") {
-        Some(completed) => completed["outputs"].clone(),
-        None => json!({ "failed": told("node.failed").unwrap()["error"] }),
-    };
+    let (outcome, asked, _) = under(Fate::Live, type_id, &config, &inputs, script).await;
     if outcome.get("failed").is_none() {
         let published = published_type(type_id).unwrap();
         for (schema, value) in [
@@ -118,8 +86,78 @@ async fn run(
             assert_eq!(schema.violations(value), Vec::<String>::new(), "{type_id}: {value}");
         }
     }
-    let asked = model.asked.lock().unwrap().clone();
     (outcome, asked)
+}
+
+/// The same with a host that meets its fate, and another that comes after it; and how often the first wrote.
+async fn under(
+    fate: Fate,
+    type_id: &str,
+    config: &Value,
+    inputs: &Value,
+    script: Says,
+) -> (Value, Vec<ModelRequest>, u64) {
+    let shared = Arc::new(InMemoryStore::new());
+    let model = Arc::new(Scripted { script, asked: Mutex::default() });
+    let ports: Object = inputs
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(port, value)| (port.clone(), json!({ "type": "static", "value": value })))
+        .collect();
+    let node = json!({ "id": "n", "typeId": type_id, "name": "n", "position": { "x": 0, "y": 0 },
+        "config": config, "inputs": ports });
+    let definition = json!({ "id": "w", "name": "w", "version": "1.0", "nodes": [node], "edges": [],
+        "triggers": [], "variables": [], "metadata": {}, "settings": {} });
+    let clock = SimClock::new();
+    let host = async |name: &str, fate| {
+        let store = doomed_store(shared.clone(), fate);
+        let asks = asks(&shared, model.clone()).await;
+        let activities = Activities::default().with(type_id, Arc::new(PublishedAi { asks }));
+        let (shared, clock) = (shared.clone(), Arc::clone(&clock));
+        let definitions = [definition.to_string()];
+        (host_with(name, store.clone(), shared, clock, &definitions, activities), store)
+    };
+    let (first, doomed) = host("first", fate).await;
+    let run = first.create(order("w", Object::new(), Object::new()), None).await.unwrap().run;
+    tokio::select! {
+        () = doomed.died.notified() => {}
+        _ = ended(&shared, &run) => {}
+    }
+    first.kill();
+    let (second, _) = host("second", Fate::Live).await;
+    let log = ended(&shared, &run).await;
+    second.kill();
+    let told = |kind: &str| {
+        let event = log.iter().find(|event| event.kind == kind)?;
+        serde_json::from_str::<Value>(&event.payload).ok()
+    };
+    let outcome = match told("node.completed") {
+        Some(completed) => completed["outputs"].clone(),
+        None => json!({ "failed": told("node.failed").unwrap()["error"] }),
+    };
+    let asked = model.asked.lock().unwrap().clone();
+    (outcome, asked, doomed.appends())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_write_asks_a_model_at_most_once_more() {
+    let config = json!({ "provider": "house", "model": "small" });
+    let inputs = json!({ "messages": [{ "role": "user", "content": "Hi" }] });
+    let fate = async |fate| under(fate, CHAT, &config, &inputs, |_| says("Hello")).await;
+    let (whole, asked, writes) = fate(Fate::Live).await;
+    assert!(asked.len() == 1 && writes >= 3 && whole.get("failed").is_none(), "{writes} {whole}");
+    let mut repeated = 0;
+    for at in 1..=writes {
+        for death in [Fate::DieBefore(at), Fate::DieAfter(at)] {
+            let (outcome, asked, _) = fate(death).await;
+            assert_eq!(outcome, whole, "{death:?}");
+            assert!((1..=2).contains(&asked.len()), "{death:?}: asked {} times", asked.len());
+            assert!(asked.iter().all(|request| said(request) == said(&asked[0])), "{death:?}");
+            repeated += asked.len() - 1;
+        }
+    }
+    assert!(repeated > 0, "nobody died while the model was asked");
 }
 
 fn said(request: &ModelRequest) -> &str {

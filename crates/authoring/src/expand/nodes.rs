@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard_core::why_not_run;
 use serde_json::{Map, Value, json};
 
 use super::Config;
@@ -164,7 +165,8 @@ fn check_type(node: &Written<'_>, problems: &mut Problems) {
     }
     let spot = typed.map_or(node.spot, |typed| typed.spot);
     let key = if node.tree.get("typeId").is_some() { "typeId" } else { "type" };
-    let message = format!("this host runs no node type {type_id:?}");
+    let why = why_not_run(type_id).map(|why| format!(": {why}")).unwrap_or_default();
+    let message = format!("this host runs no node type {type_id:?}{why}");
     let path = join(&node.path, key);
     let mut problem = Problem::new(ProblemKind::NodeType, spot, &path, message);
     problem.unknown_type = Some(type_id.to_owned());

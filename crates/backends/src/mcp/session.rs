@@ -7,15 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rmcp::handler::client::ClientHandler;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, GetPromptRequestParams, Implementation,
+    PaginatedRequestParams, ReadResourceRequestParams,
+};
 use rmcp::service::{NotificationContext, Peer, RoleClient, RunningService};
 
-use callboard_agents::Tool;
+use callboard_agents::{Tool, ToolFault};
+use callboard_protocol::Object;
+use serde_json::Value;
 
 use super::McpError;
 use super::child::Program;
 use super::server::Server;
-use super::tool::{McpTool, describe};
+use super::tool::{McpTool, describe, explain};
 
 pub(super) type Tools = BTreeMap<String, Arc<dyn Tool>>;
 
@@ -40,6 +45,15 @@ impl ClientHandler for Listener {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.store(true, Ordering::Relaxed);
     }
+}
+
+/// What a server has beside its tools.
+#[derive(Debug)]
+pub(crate) enum McpRead<'a> {
+    /// By its URI.
+    Resource(&'a str),
+    /// By its name, with what it is to be filled with.
+    Prompt(&'a str, Object),
 }
 
 pub(super) struct Session {
@@ -79,6 +93,23 @@ impl Session {
 
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         &self.peer
+    }
+
+    /// What the server has under a name, as it says it.
+    pub(super) async fn read(&self, ask: McpRead<'_>) -> Result<Value, ToolFault> {
+        let read = match ask {
+            McpRead::Resource(uri) => {
+                let asked = ReadResourceRequestParams::new(uri);
+                self.peer.read_resource(asked).await.map(serde_json::to_value)
+            }
+            McpRead::Prompt(name, arguments) => {
+                let mut asked = GetPromptRequestParams::new(name);
+                asked.arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
+                self.peer.get_prompt(asked).await.map(serde_json::to_value)
+            }
+        };
+        let read = read.map_err(|error| explain(&error))?;
+        read.map_err(|_| ToolFault::Failed("the server answered something else".to_owned()))
     }
 
     pub(super) fn is_alive(&self) -> bool {

@@ -136,7 +136,7 @@ fn short(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_owned()
 }
 
-fn explain(error: &ServiceError) -> ToolFault {
+pub(super) fn explain(error: &ServiceError) -> ToolFault {
     match error {
         // The server answered, and the answer is no. Its words are for the model, as untrusted as a result.
         ServiceError::McpError(error) => ToolFault::Failed(error.message.to_string()),

@@ -1,6 +1,7 @@
 //! `core.openwop.http.fetch`, and GraphQL over it: one request through the guard, with retries of its own, as one
 //! recorded call.
 
+pub(super) mod messages;
 mod openapi;
 mod pages;
 mod request;
@@ -27,7 +28,7 @@ const MOST_REDIRECTS: usize = 5;
 const HIDDEN_HEADERS: [&str; 4] =
     ["set-cookie", "www-authenticate", "proxy-authenticate", "authentication-info"];
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Fetch {
     pub(super) egress: Egress,
 }

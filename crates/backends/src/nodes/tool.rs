@@ -1,5 +1,6 @@
 //! `callboard.tool` and `core.openwop.mcp.invoke-tool`: nodes that call a tool of the host by its name, under the same
-//! scopes, limits and records as an agent's call. `core.openwop.mcp.list-tools` says which an MCP server has.
+//! scopes, limits and records as an agent's call. `core.openwop.mcp.list-tools` says which an MCP server has, and
+//! `read-resource` and `get-prompt` hand out what else it has.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +10,16 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_agents::{
-    AdmittedCall, Credentials, Grants, HookRefusal, ToolDescriptor, ToolFault, ToolHooks,
-    ToolInvocation, ToolSurface, ToolUse, Toolbox, run_folder,
+    AdmittedCall, Credentials, Grants, HookRefusal, ToolFault, ToolHooks, ToolInvocation,
+    ToolSurface, ToolUse, Toolbox, run_folder,
 };
 use callboard_core::{AgentFact, Fact, Outcome, RetryClass};
 use callboard_engine::{Activity, Call, CallFailure, Effect, OnUnknown, Once, OnceError};
 use callboard_protocol::{Failure, Object, Principal};
 
 use super::given::{failed, invalid, outcome, whole};
+use super::mcp;
+use crate::mcp::McpServers;
 
 /// The type of nodes that call any tool of the host.
 pub const TOOL: &str = "callboard.tool";
@@ -33,6 +36,8 @@ const LONGEST_MS: u64 = 300_000;
 #[derive(Debug, Clone)]
 pub struct ToolNodes {
     pub toolbox: Arc<dyn Toolbox>,
+    /// What MCP servers have beside their tools.
+    pub mcp: Option<Arc<McpServers>>,
     pub hooks: Arc<ToolHooks>,
     pub grants: Arc<dyn Grants>,
     /// Where runs have their folders.
@@ -45,15 +50,19 @@ impl ToolNodes {
     /// The types that call tools, with who performs them.
     pub fn types(self) -> Vec<(&'static str, Arc<dyn Activity>)> {
         let nodes: Arc<dyn Activity> = Arc::new(self);
-        vec![(TOOL, Arc::clone(&nodes)), (MCP_TOOL, Arc::clone(&nodes)), (MCP_LIST, nodes)]
+        [TOOL, MCP_TOOL, MCP_LIST, mcp::RESOURCE, mcp::PROMPT]
+            .map(|type_id| (type_id, Arc::clone(&nodes)))
+            .into()
     }
 }
 
 #[async_trait]
 impl Activity for ToolNodes {
     async fn perform(&self, call: Call) -> Outcome {
-        if call.type_id.as_str() == MCP_LIST {
-            return self.list(&call).await;
+        match call.type_id.as_str() {
+            MCP_LIST => return self.list(&call).await,
+            mcp::RESOURCE | mcp::PROMPT => return self.read(&call).await,
+            _ => {}
         }
         let (admitted, within) = match self.admit(&call).await {
             Ok(admitted) => admitted,
@@ -80,7 +89,7 @@ impl Activity for ToolNodes {
     }
 }
 
-fn done(made: Result<Value, OnceError>) -> Outcome {
+pub(super) fn done(made: Result<Value, OnceError>) -> Outcome {
     match made {
         Ok(value) => Outcome::Done { outputs: value.as_object().cloned().unwrap_or_default() },
         Err(OnceError::Ended(outcome)) => outcome,
@@ -159,7 +168,8 @@ impl ToolNodes {
         once: Once,
         within: Duration,
     ) -> Result<Value, CallFailure> {
-        self.judge(call, admitted.tool.descriptor()).await?;
+        let descriptor = admitted.tool.descriptor();
+        self.judge(call, &descriptor.id, &descriptor.required_scopes).await?;
         let began = call.now();
         let workspace = run_folder(&self.workspaces, &call.tenant, &call.run);
         let credentials = Credentials::of(call);
@@ -193,18 +203,18 @@ impl ToolNodes {
     }
 
     /// Whether whoever made the run may use the tool, and now.
-    async fn judge(&self, call: &Call, tool: &ToolDescriptor) -> Result<(), CallFailure> {
+    pub(super) async fn judge(
+        &self,
+        call: &Call,
+        tool: &str,
+        required_scopes: &[String],
+    ) -> Result<(), CallFailure> {
         let nobody = Principal::from(NOBODY);
         let principal = call.principal.as_ref().unwrap_or(&nobody);
         let granted = self.grants.granted(&call.tenant, principal, call.now()).await;
         let granted = granted.within(call.principal_scope.as_deref());
-        let used = ToolUse {
-            tenant: &call.tenant,
-            principal,
-            tool: &tool.id,
-            required_scopes: &tool.required_scopes,
-            granted: &granted,
-        };
+        let used =
+            ToolUse { tenant: &call.tenant, principal, tool, required_scopes, granted: &granted };
         self.hooks.judge(&used, call.now()).map_err(|refusal| {
             let class = match refusal {
                 HookRefusal::Forbidden { .. } => RetryClass::Final,
@@ -216,7 +226,7 @@ impl ToolNodes {
 }
 
 /// Only where nothing was done may the call be made again: silence after a call may mean that it was done.
-fn fault_of(fault: &ToolFault) -> CallFailure {
+pub(super) fn fault_of(fault: &ToolFault) -> CallFailure {
     let class = match fault {
         ToolFault::Unavailable(_) => RetryClass::Retryable,
         _ => RetryClass::Final,

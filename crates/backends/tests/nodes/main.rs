@@ -3,7 +3,9 @@
 
 #![cfg(test)]
 
+mod crashes;
 mod http;
+mod messages;
 mod pages;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
@@ -21,7 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants, ToolHooks, Toolbox, Toolboxes};
 use callboard_backends::{
-    Egress, McpServers, Reach, SystemLookup, ToolNodes, acting_nodes, built_in,
+    Egress, Integrations, McpServers, Reach, SystemLookup, ToolNodes, acting_nodes, built_in,
 };
 use callboard_core::{NODE_TYPES, Provenance, Schema, SecretText};
 use callboard_engine::{Activities, HeldSecret, InMemoryStore, Recorded, Secrets};
@@ -74,12 +76,20 @@ struct World {
     reach: Reach,
     runs: AtomicU32,
     mcp: Option<Arc<McpServers>>,
+    integrations: Integrations,
 }
 
 impl World {
     fn new(reach: Reach) -> Self {
         let (store, clock) = (Arc::new(InMemoryStore::new()), SimClock::new());
-        Self { store, clock, reach, runs: AtomicU32::new(0), mcp: None }
+        Self {
+            store,
+            clock,
+            reach,
+            runs: AtomicU32::new(0),
+            mcp: None,
+            integrations: Integrations::default(),
+        }
     }
 
     async fn keep(&self, name: &str, value: &str, audience: Option<String>) {
@@ -91,34 +101,10 @@ impl World {
     }
 
     async fn run(&self, nodes: Vec<Value>) -> Vec<Recorded> {
-        let edges: Vec<Value> = (1..nodes.len())
-            .map(|to| {
-                json!({ "id": format!("e{to}"), "sourceNodeId": nodes[to - 1]["id"],
-                    "targetNodeId": nodes[to]["id"] })
-            })
-            .collect();
-        let definition = json!({ "id": "w", "name": "w", "version": "1.0", "nodes": nodes,
-            "edges": edges, "triggers": [], "variables": [], "metadata": {}, "settings": {} });
-        let mut activities = Activities::default();
-        for (type_id, activity) in acting_nodes(&Egress::new(self.reach, Arc::new(SystemLookup))) {
-            activities = activities.with(type_id, activity);
-        }
-        let own = built_in(&Egress::new(self.reach, Arc::new(SystemLookup))).unwrap();
-        let servers = self.mcp.iter().map(|servers| Arc::clone(servers) as Arc<dyn Toolbox>);
-        let boxes = std::iter::once(Arc::new(own) as Arc<dyn Toolbox>).chain(servers).collect();
-        let tools = ToolNodes {
-            toolbox: Arc::new(Toolboxes(boxes)),
-            hooks: Arc::new(ToolHooks::default()),
-            grants: Arc::new(Nobody),
-            workspaces: std::env::temp_dir().join("callboard-no-folder"),
-            timeout: Duration::from_secs(5),
-        };
-        for (type_id, activity) in tools.types() {
-            activities = activities.with(type_id, activity);
-        }
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
-        let definitions = [definition.to_string()];
+        let definitions = [chain(&nodes)];
         let name = format!("host{}", self.runs.fetch_add(1, Ordering::Relaxed));
+        let activities = self.activities();
         let engine =
             host_with(&name, store.clone(), store.clone(), clock, &definitions, activities);
         let order = order("w", Object::new(), Object::new());
@@ -128,10 +114,47 @@ impl World {
         log
     }
 
+    /// All that acts.
+    fn activities(&self) -> Activities {
+        let mut activities = Activities::default();
+        let egress = Egress::new(self.reach, Arc::new(SystemLookup));
+        for (type_id, activity) in acting_nodes(&egress, &self.integrations) {
+            activities = activities.with(type_id, activity);
+        }
+        let servers = self.mcp.iter().map(|servers| Arc::clone(servers) as Arc<dyn Toolbox>);
+        let own = Arc::new(built_in(&egress).unwrap()) as Arc<dyn Toolbox>;
+        let boxes = std::iter::once(own).chain(servers).collect();
+        let tools = ToolNodes {
+            toolbox: Arc::new(Toolboxes(boxes)),
+            mcp: self.mcp.clone(),
+            hooks: Arc::new(ToolHooks::default()),
+            grants: Arc::new(Nobody),
+            workspaces: std::env::temp_dir().join("callboard-no-folder"),
+            timeout: Duration::from_secs(5),
+        };
+        for (type_id, activity) in tools.types() {
+            activities = activities.with(type_id, activity);
+        }
+        activities
+    }
+
     /// What one node came to: its outputs, or `failed`.
     async fn one(&self, type_id: &str, config: Value, inputs: &Value) -> Value {
         outcome(&self.run(vec![node("n", type_id, config, ports(inputs))]).await)
     }
+}
+
+/// A workflow of nodes one after the other.
+fn chain(nodes: &[Value]) -> String {
+    let edges: Vec<Value> = (1..nodes.len())
+        .map(|to| {
+            json!({ "id": format!("e{to}"), "sourceNodeId": nodes[to - 1]["id"],
+                "targetNodeId": nodes[to]["id"] })
+        })
+        .collect();
+    json!({ "id": "w", "name": "w", "version": "1.0", "nodes": nodes, "edges": edges,
+        "triggers": [], "variables": [], "metadata": {}, "settings": {} })
+    .to_string()
 }
 
 fn told(log: &[Recorded], kind: &str) -> Vec<Value> {
@@ -299,8 +322,12 @@ async fn every_acting_type_matches_the_schemas_of_its_pack() {
             assert_eq!(schema.violations(value), Vec::<String>::new(), "{type_id} {part}: {value}");
         }
     }
-    for (type_id, _) in acting_nodes(&Egress::new(Reach::Public, Arc::new(SystemLookup))) {
-        assert!(examples.iter().any(|(known, ..)| *known == type_id), "{type_id} has no example");
+    let egress = Egress::new(Reach::Public, Arc::new(SystemLookup));
+    for (type_id, _) in acting_nodes(&egress, &Integrations::default()) {
+        // Messages need secrets: `messages.rs` holds them against their schemas.
+        let is_message = type_id.starts_with("core.openwop.integration.");
+        let has_example = is_message || examples.iter().any(|(known, ..)| *known == type_id);
+        assert!(has_example, "{type_id} has no example");
         assert!(NODE_TYPES.iter().any(|known| known.type_id == type_id), "{type_id} is not listed");
     }
 }

@@ -11,6 +11,9 @@ use serde_json::json;
 use crate::sim::SimClock;
 use crate::{MCP_LIST, MCP_TOOL, World, packs, schema};
 
+const MCP_RESOURCE: &str = "core.openwop.mcp.read-resource";
+const MCP_PROMPT: &str = "core.openwop.mcp.get-prompt";
+
 #[tokio::test]
 async fn a_tool_is_called_by_its_name_with_arguments_that_match_its_schema() {
     let world = World::new(Reach::Public);
@@ -29,8 +32,8 @@ async fn a_tool_is_called_by_its_name_with_arguments_that_match_its_schema() {
     assert!(message.starts_with("this host has no tool mcp:crm.find; "), "{message}");
 }
 
-#[tokio::test]
-async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
+/// Two servers, of which one asks for a scope.
+fn servers() -> Arc<McpServers> {
     let surroundings = McpSurroundings {
         egress: Egress::new(Reach::Public, Arc::new(SystemLookup)),
         environment: BTreeMap::new(),
@@ -51,7 +54,12 @@ async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
         write: Vec::new(),
     };
     let servers = vec![server("fake", &[]), server("closed", &["tools:closed"])];
-    let servers = Arc::new(McpServers::new(servers, &surroundings));
+    Arc::new(McpServers::new(servers, &surroundings))
+}
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
+    let servers = servers();
     let world = World { mcp: Some(Arc::clone(&servers)), ..World::new(Reach::Public) };
     let (config, inputs) =
         (json!({ "serverId": "fake", "toolName": "echo" }), json!({ "args": { "text": "hi" } }));
@@ -77,5 +85,37 @@ async fn a_tool_of_an_mcp_server_is_called_and_its_words_are_a_strangers() {
     let closed = json!({ "serverId": "closed", "toolName": "echo" });
     let refused = world.one(MCP_TOOL, closed, &inputs).await;
     assert_eq!(refused["failed"]["code"], "forbidden", "{refused}");
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn resources_and_prompts_of_an_mcp_server_are_read() {
+    let servers = servers();
+    let world = World { mcp: Some(Arc::clone(&servers)), ..World::new(Reach::Public) };
+    let resource = json!({ "serverId": "fake", "uri": "memo://recent" });
+    let prompt =
+        (json!({ "serverId": "fake" }), json!({ "name": "greet", "arguments": { "who": "Ann" } }));
+    for (type_id, config, inputs) in
+        [(MCP_RESOURCE, &resource, &json!({})), (MCP_PROMPT, &prompt.0, &prompt.1)]
+    {
+        let outputs = world.one(type_id, config.clone(), inputs).await;
+        let said = if type_id == MCP_PROMPT { "Greet \\\"Ann\\\"" } else { "a memo" };
+        assert!(outputs.to_string().contains(said), "{outputs}");
+        if let Some(packs) = packs() {
+            for (part, value) in [("config", config), ("input", inputs), ("output", &outputs)] {
+                let schema = schema(&packs, type_id, &format!("{part}SchemaRef"));
+                assert_eq!(schema.violations(value), Vec::<String>::new(), "{type_id} {part}");
+            }
+        }
+    }
+    for (uri, server, code) in [
+        ("memo://gone", "fake", "mcp_resource_not_read"),
+        ("memo://recent", "gone", "mcp_server_not_registered"),
+        ("memo://recent", "closed", "forbidden"),
+    ] {
+        let config = json!({ "serverId": server, "uri": uri });
+        let refused = world.one(MCP_RESOURCE, config, &json!({})).await;
+        assert_eq!(refused["failed"]["code"], code, "{refused}");
+    }
     servers.close().await;
 }

@@ -406,6 +406,26 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Fetches page after page by offset and limit, until one has fewer items.",
     ),
     node(
+        "core.openwop.integration.chat-message-generic",
+        "Post to a chat",
+        "Posts a message to a chat that the operator named under [integrations.chat].",
+    ),
+    node(
+        "core.openwop.integration.email-send",
+        "Send an email",
+        "Sends an email through Resend or SendGrid, with the key that credentialsRef names.",
+    ),
+    node(
+        "core.openwop.integration.slack-message",
+        "Post to Slack",
+        "Posts a message to a channel of Slack, with the token that credentialsRef names.",
+    ),
+    node(
+        "core.openwop.mcp.get-prompt",
+        "Get an MCP prompt",
+        "A prompt of an MCP server, filled with arguments.",
+    ),
+    node(
         "core.openwop.mcp.invoke-tool",
         "Call an MCP tool",
         "Calls a tool of an MCP server that the operator named.",
@@ -414,6 +434,11 @@ pub static NODE_TYPES: &[NodeType] = &[
         "core.openwop.mcp.list-tools",
         "List MCP tools",
         "The tools that an MCP server has, with their schemas.",
+    ),
+    node(
+        "core.openwop.mcp.read-resource",
+        "Read an MCP resource",
+        "What an MCP server has under a URI, as text or as base64.",
     ),
     node(
         "core.orchestrator.supervisor",

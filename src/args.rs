@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::commands::{
     agents, audit, chat, completions, config, confine, console, db, demo, doctor, guard, health,
-    heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run, runs, schedules,
-    secrets, serve, spend, tools, triggers, workflows,
+    heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, roster, run, runs,
+    schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -120,6 +120,8 @@ pub(crate) enum Command {
     Packs(packs::PacksArgs),
     /// Print a link that opens the console, signed in; with --url, show another host
     Console(console::ConsoleArgs),
+    /// Serve the Model Context Protocol on standard input and output, for editors and agents
+    Mcp(mcp::McpArgs),
     /// What models were paid, by day, agent, member, model and workflow
     Spend(spend::SpendArgs),
     /// The processes that drive runs, and whether providers of models answer

@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod console;
+mod doors;
 mod hosts;
 mod inbox;
 mod kinds;

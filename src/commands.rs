@@ -17,6 +17,7 @@ pub(crate) mod hosts;
 pub(crate) mod inbox;
 pub(crate) mod keys;
 pub(crate) mod known;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod nodes;
 pub(crate) mod org_chart;

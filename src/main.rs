@@ -26,8 +26,8 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Cli, Command, Read};
 use commands::{
     agents, audit, chat, completions, config as config_command, confine, console, db, demo, doctor,
-    guard, health, heartbeats, hosts, inbox, keys, memory, nodes, org_chart, packs, roster, run,
-    runs, schedules, secrets, serve, spend, tools, triggers, workflows,
+    guard, health, heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, roster,
+    run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -94,6 +94,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::OrgChart(args) => Box::pin(org_chart::run(args, &connection)).await,
         Command::Packs(args) => Box::pin(packs::run(args, &connection)).await,
         Command::Console(args) => Box::pin(console::run(args, &connection)).await,
+        Command::Mcp(args) => Box::pin(mcp::run(args, &connection)).await,
         Command::Spend(args) => Box::pin(spend::run(args, &connection)).await,
         Command::Hosts(args) => Box::pin(hosts::run(args, &connection)).await,
         Command::Db(args) => Box::pin(db::run(args)).await,

@@ -7,6 +7,7 @@ pub(crate) mod cli;
 mod conformance;
 pub(crate) mod console;
 pub(crate) mod database;
+mod doors;
 mod engine;
 mod folder;
 mod guard;
@@ -226,7 +227,8 @@ impl Host {
         let console_link =
             first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
         let first_key = first_key.map(|(_, text)| text);
-        let router = callboard_server::with_pages(router, console.router());
+        let doors = doors::open(&router, shutdown.clone());
+        let router = callboard_server::with_pages(router, console.router().merge(doors.router()));
         let tasks = TaskTracker::new();
         if let Some(exporter) = exporter {
             tasks.spawn(exporter.run(engine.clone(), engine.ended(), quiet.clone()));

@@ -68,6 +68,7 @@ const COMMANDS: &[&str] = &[
     "",
     "serve",
     "run",
+    "mcp",
     "chat",
     "runs",
     "runs list",

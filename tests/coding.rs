@@ -6,6 +6,8 @@
 mod api;
 #[path = "coding/approvals.rs"]
 mod approvals;
+#[path = "coding/doors.rs"]
+mod doors;
 #[path = "coding/guard.rs"]
 mod guard;
 #[path = "support/host.rs"]

@@ -108,6 +108,7 @@ impl HostApi {
             body: call.body.as_ref().map(sent),
             if_match: call.if_match.as_deref(),
             last_event_id,
+            idempotency_key: None,
         };
         self.0.call(call).await.map_err(|error| ApiError::Unreachable(error.to_string()))
     }

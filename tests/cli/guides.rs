@@ -115,6 +115,17 @@ fn a_schedule_is_made_looked_at_and_paused() -> Result<()> {
 }
 
 #[test]
+fn a_client_of_the_model_context_protocol_lists_and_calls_tools() -> Result<()> {
+    let shown = follow("guides/mcp.md")?;
+    for part in
+        ["agent_community_callboard_starter_triager", "\"status\":\"completed\"", "UNTRUSTED"]
+    {
+        ensure!(shown.contains(part), "{part}: {shown}");
+    }
+    Ok(())
+}
+
+#[test]
 fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
     let shown = follow("guides/triggers.md")?;
     ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");

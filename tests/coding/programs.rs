@@ -194,6 +194,24 @@ impl Real {
         self.stage.host_of(&file, &variables)
     }
 
+    /// The program itself, started by a person with servers of tools, of which it may use one.
+    pub(crate) fn with_servers(&self, servers: &Value, tool: &str) -> Result<Value> {
+        let file = self.stage.path("servers.json");
+        fs::write(&file, servers.to_string())?;
+        let mut command = Command::new(&self.path);
+        command.args(["-p", TASK, "--output-format", "json", "--strict-mcp-config"]);
+        command.args(["--allowedTools", tool, "--mcp-config"]).arg(&file);
+        command.env_clear().env("HOME", self.stage.path("home"));
+        command.env("PATH", std::env::var("PATH").unwrap_or_default());
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value.as_str())));
+        command.current_dir(self.stage.path("home")).stdin(std::process::Stdio::null());
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        serde_json::from_str(&said)
+            .with_context(|| format!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
     pub(crate) async fn create(&self, host: &Host, agent: &str) -> Result<(Api, String)> {
         let api = Api::of(host.url())?;
         let key = format!("after-{}", self.server.heard().len());

@@ -8,7 +8,6 @@ mod files;
 mod folder;
 mod hooks;
 mod memory;
-mod name;
 mod recorded;
 mod result;
 mod surface;
@@ -34,6 +33,7 @@ use crate::memory::Notebook;
 use crate::pack::Schema;
 
 pub use arguments::args_hash;
+pub use callboard_core::{provider_name, untrusted};
 pub use card::{BrokenSchema, ToolCard};
 pub use credentials::Credentials;
 pub(crate) use declared::declared_tools;
@@ -41,9 +41,8 @@ pub use files::file_tools;
 pub use folder::run_folder;
 pub use hooks::{Granted, Grants, HookRefusal, RatePolicy, ToolHooks, ToolUse};
 pub use memory::memory_tools;
-pub use name::provider_name;
 pub(crate) use recorded::RecordedTool;
-pub use result::{ToolOutput, untrusted};
+pub use result::ToolOutput;
 pub use surface::{AdmittedCall, NotAdmitted, ToolOffer, ToolSurface};
 pub use workflow::WorkflowTools;
 

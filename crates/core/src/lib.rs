@@ -30,8 +30,10 @@ mod secrets;
 mod stamp;
 pub mod stream;
 mod talk;
+mod tool_name;
 mod trace;
 mod unfolded;
+mod untrusted;
 mod version;
 mod work;
 
@@ -73,9 +75,11 @@ pub use schedule::{Cron, HORIZON, HORIZON_TEXT, ScheduleError, within_horizon};
 pub use schema::Schema;
 pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, respell_marks};
 pub use stamp::{Born, ShownSubject, Stamp, SubjectBasis};
+pub use tool_name::{provider_name, provider_names};
 pub use trace::{
     Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
 };
 pub use unfolded::{UNPROCESSABLE, cancelled_unfolded, unfolded_snapshot, unprocessable};
+pub use untrusted::untrusted;
 pub use version::{Pin, pin_version};
 pub use work::MOST_WORK;

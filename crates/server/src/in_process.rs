@@ -36,6 +36,7 @@ pub struct InProcessCall<'a> {
     pub body: Option<(&'static str, String)>,
     pub if_match: Option<&'a str>,
     pub last_event_id: Option<u64>,
+    pub idempotency_key: Option<&'a str>,
 }
 
 /// Who asks.
@@ -86,6 +87,9 @@ impl InProcess {
         }
         if let Some(id) = call.last_event_id {
             request = request.header("last-event-id", id);
+        }
+        if let Some(key) = call.idempotency_key {
+            request = request.header("idempotency-key", key);
         }
         let body = match call.body {
             Some((media_type, text)) => {

@@ -46,7 +46,7 @@ const UNROUTED: &str = "unrouted";
 #[derive(Debug, Clone)]
 pub struct Observed {
     routed: Router,
-    /// Pages for people, beside the API.
+    /// Pages for people and doors for other protocols, beside the API.
     pages: Option<Router>,
     hosts: Arc<HostNames>,
     majors: Majors,

@@ -47,7 +47,8 @@ pub(crate) fn is_page(path: &str, headers: &HeaderMap) -> bool {
         headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     match path {
         "/" => accepts.any(|accept| accept.contains("text/html")),
-        path => path == "/console" || path.starts_with("/console/"),
+        "/console" | "/mcp" => true,
+        path => path.starts_with("/console/"),
     }
 }
 

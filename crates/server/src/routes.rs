@@ -91,7 +91,8 @@ pub fn router(app: App) -> Surface {
     Compression::new(Observed::new(routed, hosts, majors))
 }
 
-/// The same with pages for people beside it: what begins with `/console`, and `/` for browsers.
+/// The same with what others have defined beside it: pages for people, at `/` for browsers and below `/console`, and doors,
+/// at `/mcp`.
 pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
     surface.get_mut().show(pages);
     surface

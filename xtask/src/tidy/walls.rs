@@ -22,6 +22,7 @@ const BACKENDS: &str = "callboard-backends";
 const SERVER: &str = "callboard-server";
 const AGENT_API: &str = "callboard-agent-api";
 const CONSOLE: &str = "callboard-console";
+const DOORS: &str = "callboard-doors";
 const CONFORMANCE: &str = "callboard-conformance";
 const AUTHORING: &str = "callboard-authoring";
 
@@ -33,7 +34,7 @@ const HTTP_SERVER: [&str; 5] = ["axum", "hyper", "hyper-util", "tower", "tower-h
 const HTTP_CLIENT: [&str; 3] = ["reqwest", "ureq", "genai"];
 const CHANCE: [&str; 4] = ["getrandom", "rand", "uuid", "fastrand"];
 
-const WALLS: [Wall; 13] = [
+const WALLS: [Wall; 14] = [
     Wall {
         name: PROTOCOL,
         inwards: &[],
@@ -95,6 +96,12 @@ const WALLS: [Wall; 13] = [
         why: "what a page shows comes from the public API and nowhere else",
     },
     Wall {
+        name: DOORS,
+        inwards: &[PROTOCOL, CORE],
+        never: &["clap", "metrics", "tempfile", "getrandom", "uuid", "rand"],
+        why: "whoever comes through a door is a client of the public API like any other",
+    },
+    Wall {
         name: CONFORMANCE,
         inwards: &[PROTOCOL, CORE, ENGINE, AGENTS, SERVER],
         never: &["clap", "getrandom", "uuid", "rand"],
@@ -112,6 +119,7 @@ const WALLS: [Wall; 13] = [
             BACKENDS,
             SERVER,
             CONSOLE,
+            DOORS,
             CONFORMANCE,
         ],
         never: &[],
@@ -143,6 +151,7 @@ const RESERVED: [Reserved; 6] = [
             BACKENDS,
             SERVER,
             CONSOLE,
+            DOORS,
             CONFORMANCE,
             "callboard",
             "xtask",
@@ -155,8 +164,8 @@ const RESERVED: [Reserved; 6] = [
     Reserved { crates: &POSTGRES, to: &[STORE, "callboard"], why: "only store knows a database" },
     Reserved {
         crates: &HTTP_SERVER,
-        to: &[SERVER, CONSOLE, CONFORMANCE, "xtask"],
-        why: "only server, console and the doors of the test suite speak HTTP to clients",
+        to: &[SERVER, CONSOLE, DOORS, CONFORMANCE, "xtask"],
+        why: "only server, console, doors and the endpoints of the test suite speak HTTP to clients",
     },
     Reserved {
         crates: &HTTP_CLIENT,
@@ -254,6 +263,9 @@ mod tests {
             ("callboard-console", "callboard-server"),
             ("callboard-console", "callboard-store"),
             ("callboard-console", "reqwest"),
+            ("callboard-doors", "callboard-engine"),
+            ("callboard-doors", "callboard-server"),
+            ("callboard-doors", "reqwest"),
             ("callboard-console", "rusqlite"),
             ("callboard", "rusqlite"),
             ("callboard-utils", "serde"),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use callboard_core::provider_names;
 use callboard_engine::Scope;
 use callboard_protocol::Object;
 
-use super::name::provider_names;
 use super::{RecordedTool, Tool, ToolDescriptor, Toolbox};
 
 /// What a model may call, under names that its provider accepts.

@@ -12,7 +12,7 @@ const LONGEST: usize = 64;
 const DIGEST: usize = 12;
 
 /// A name for each tool, no two alike. The same tools get the same names, in whatever order they come.
-pub(super) fn provider_names<'t>(ids: &BTreeSet<&'t str>) -> BTreeMap<String, &'t str> {
+pub fn provider_names<'t>(ids: &BTreeSet<&'t str>) -> BTreeMap<String, &'t str> {
     let mut sharing: BTreeMap<String, usize> = BTreeMap::new();
     for id in ids {
         *sharing.entry(plain(id)).or_default() += 1;

@@ -2,12 +2,16 @@
 //! in the middle.
 #![cfg(test)]
 
+#[path = "doors/chat.rs"]
+mod chat;
 #[path = "support/definitions.rs"]
 mod definitions;
 #[path = "support/host.rs"]
 mod host;
 #[path = "doors/mcp.rs"]
 mod mcp;
+#[path = "doors/model.rs"]
+mod model;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +23,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use definitions::{node, workflow};
+use definitions::{edge, node, workflow};
 use host::{Host, KEY};
 
 /// A key of another tenant of the same host, and one that may only read.
@@ -29,26 +33,40 @@ const READER: &str = "cbtest_reader";
 /// A host with workflows for every way a run can go, and the starter pack.
 struct Stage {
     folder: TempDir,
+    /// The address of a model; none leaves agents to the scripted one.
+    model: Option<String>,
     host: Host,
 }
 
 impl Stage {
     fn set() -> Result<Self> {
+        Self::of(None)
+    }
+
+    /// A stage whose agents have a model that takes its time.
+    fn with_model(takes: Duration) -> Result<Self> {
+        Self::of(Some(model::start(takes)?))
+    }
+
+    fn of(model: Option<String>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let workflows = folder.path().join("workflows");
         std::fs::create_dir(&workflows)?;
         definitions::write(&workflows)?;
-        std::fs::write(workflows.join("echo.json"), echo().to_string())?;
-        let host = start(&folder)?;
-        Ok(Self { folder, host })
+        for definition in [echo(), long()] {
+            let name = definition["id"].as_str().context("an id")?;
+            std::fs::write(workflows.join(format!("{name}.json")), definition.to_string())?;
+        }
+        let host = start(&folder, model.as_deref())?;
+        Ok(Self { folder, model, host })
     }
 
     /// The host dies, and another takes its place.
     fn die_and_start_again(self) -> Result<Self> {
-        let Self { folder, host } = self;
+        let Self { folder, model, host } = self;
         host.stop("KILL")?;
-        let host = start(&folder)?;
-        Ok(Self { folder, host })
+        let host = start(&folder, model.as_deref())?;
+        Ok(Self { folder, model, host })
     }
 
     /// A request to the API beside the doors.
@@ -81,24 +99,20 @@ impl Stage {
     }
 }
 
-fn start(folder: &TempDir) -> Result<Host> {
-    let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs");
-    let (packs, workflows) = (packs, folder.path().join("workflows"));
+fn start(folder: &TempDir, model: Option<&str>) -> Result<Host> {
+    let (data, workflows) = (folder.path().join("data"), folder.path().join("workflows"));
+    let workflows = workflows.to_str().context("a folder with a plain name")?;
+    let packs = concat!(env!("CARGO_MANIFEST_DIR"), "/packs");
     let (rival, reader) = (format!("{RIVAL}=rival"), format!("{READER}=default+runs:read"));
-    let text = |path: &Path| path.to_str().map(str::to_owned).context("a folder with a plain name");
-    Host::start(
-        &folder.path().join("data"),
-        &[
-            "--packs",
-            &text(&packs)?,
-            "--workflows",
-            &text(&workflows)?,
-            "--api-key",
-            &rival,
-            "--api-key",
-            &reader,
-        ],
-    )
+    let folders = ["--packs", packs, "--workflows", workflows];
+    let keys = ["--api-key", rival.as_str(), "--api-key", reader.as_str()];
+    let arguments = [&folders[..], &keys].concat();
+    let Some(address) = model else { return Host::start(&data, &arguments) };
+    let mut command = host::serve(&data);
+    command.args(["--api-key", KEY]).args(arguments);
+    command.env("CALLBOARD_MODEL", "anthropic/claude-sonnet-4-5");
+    command.env("ANTHROPIC_API_KEY", "sk-dummy").env("ANTHROPIC_BASE_URL", address);
+    Host::of(command)
 }
 
 /// Returns what it is given.
@@ -108,6 +122,13 @@ fn echo() -> Value {
     let mut definition = workflow("echo", vec![said], vec![]);
     definition["variables"] = json!([{ "name": "text", "type": "string", "required": true }]);
     definition
+}
+
+/// Has more events than a door reads at once.
+fn long() -> Value {
+    let nodes = (0..60).map(|step| node(&format!("n{step}"), "core.noop", json!({}))).collect();
+    let edges = (1..60).map(|step| edge(&format!("n{}", step - 1), &format!("n{step}"))).collect();
+    workflow("long", nodes, edges)
 }
 
 /// The Python of a published client; none, with a line that says so, where it is missing and not required.

@@ -126,6 +126,17 @@ fn a_client_of_the_model_context_protocol_lists_and_calls_tools() -> Result<()> 
 }
 
 #[test]
+fn an_agent_is_asked_as_a_model() -> Result<()> {
+    let shown = follow("guides/chat.md")?;
+    for part in
+        ["\"object\":\"chat.completion\"", "chat.completion.chunk", "[DONE]", "response.completed"]
+    {
+        ensure!(shown.contains(part), "{part}: {shown}");
+    }
+    Ok(())
+}
+
+#[test]
 fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
     let shown = follow("guides/triggers.md")?;
     ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");

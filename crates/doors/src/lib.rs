@@ -3,6 +3,7 @@
 
 mod api;
 mod caller;
+mod chat;
 mod mcp;
 mod offer;
 mod question;
@@ -34,9 +35,10 @@ impl Doors {
         Self { api, stop }
     }
 
-    /// Everything at `/mcp`.
+    /// Everything at `/mcp` and below `/openai/v1`.
     pub fn router(&self) -> Router {
-        mcp::http::router(Arc::clone(&self.api), self.stop.clone())
+        let chat = chat::router(Arc::clone(&self.api), self.stop.clone());
+        mcp::http::router(Arc::clone(&self.api), self.stop.clone()).merge(chat)
     }
 }
 

@@ -18,8 +18,8 @@ const LONGEST_LINE: usize = 200;
 
 /// A run that is followed from its first event on.
 #[derive(Debug)]
-pub(crate) struct Follow<'c> {
-    caller: &'c Caller,
+pub(crate) struct Follow {
+    caller: Caller,
     pub(crate) run: String,
     seen: Option<u64>,
     /// Tokens that its calls of models used so far.
@@ -40,6 +40,8 @@ pub(crate) enum Standing {
     /// It waits for somebody.
     Asks(Vec<Question>),
     Goes,
+    /// It has ended, and its log is not read to the end yet.
+    Behind,
 }
 
 /// What a run came to.
@@ -56,8 +58,8 @@ impl End {
     }
 }
 
-impl<'c> Follow<'c> {
-    pub(crate) fn new(caller: &'c Caller, run: String) -> Self {
+impl Follow {
+    pub(crate) fn new(caller: Caller, run: String) -> Self {
         Self { caller, run, seen: None, usage: Usage::default() }
     }
 
@@ -89,6 +91,9 @@ impl<'c> Follow<'c> {
     async fn standing(&self, events: &[Value], status: &str) -> Result<Standing, ApiError> {
         if let Some(end) = events.iter().rev().find_map(end) {
             return Ok(Standing::Ended(end));
+        }
+        if matches!(status, "completed" | "failed" | "cancelled") && !events.is_empty() {
+            return Ok(Standing::Behind);
         }
         if !status.starts_with("waiting-") {
             return Ok(Standing::Goes);

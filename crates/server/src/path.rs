@@ -48,7 +48,7 @@ pub(crate) fn is_page(path: &str, headers: &HeaderMap) -> bool {
     match path {
         "/" => accepts.any(|accept| accept.contains("text/html")),
         "/console" | "/mcp" => true,
-        path => path.starts_with("/console/"),
+        path => path.starts_with("/console/") || path.starts_with("/openai/v1/"),
     }
 }
 

@@ -92,7 +92,7 @@ pub fn router(app: App) -> Surface {
 }
 
 /// The same with what others have defined beside it: pages for people, at `/` for browsers and below `/console`, and doors,
-/// at `/mcp`.
+/// at `/mcp` and below `/openai/v1`.
 pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
     surface.get_mut().show(pages);
     surface

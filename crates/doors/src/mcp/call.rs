@@ -53,7 +53,8 @@ impl Visit<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let mut arguments = request.arguments.unwrap_or_default();
         let mut asked = BTreeSet::new();
-        let run = match (request.name.as_ref(), request.request_state) {
+        let name = request.name.into_owned();
+        let run = match (name.as_str(), request.request_state) {
             (tools::CANCEL, _) => return self.cancel(&arguments).await,
             (_, Some(run)) => {
                 let run = run_id(&run)?;
@@ -70,7 +71,9 @@ impl Visit<'_> {
                 Err(refused) => return Ok(refused.into()),
             },
         };
-        if self.handles.runs(&self.context.id, self.caller, &run) {
+        // Whoever gives up waiting for a run that was there before leaves it alone.
+        let is_own = ![tools::WAIT, tools::ANSWER].contains(&name.as_str());
+        if is_own && self.handles.runs(&self.context.id, self.caller, &run) {
             // Cancelled while it was being started.
             self.caller.cancel(&run).await.map_err(fault)?;
         }
@@ -130,7 +133,7 @@ impl Visit<'_> {
         mut asked: BTreeSet<String>,
     ) -> Result<CallToolResponse, ErrorData> {
         let mut deadline = Instant::now() + PATIENCE;
-        let mut follow = Follow::new(self.caller, run);
+        let mut follow = Follow::new(self.caller.clone(), run);
         let mut news = 0_u32;
         let response = loop {
             // Losing a poll is fine: the log is read again by whoever asks next.
@@ -161,7 +164,7 @@ impl Visit<'_> {
                 Standing::Goes if Instant::now() >= deadline => {
                     break result::goes_on(self.caller, &follow.run).into();
                 }
-                Standing::Goes => {}
+                Standing::Goes | Standing::Behind => {}
             }
         };
         self.handles.forget(&self.context.id);

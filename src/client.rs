@@ -4,6 +4,7 @@ mod agents;
 mod audit;
 mod console;
 mod doors;
+pub(crate) mod ended;
 mod hosts;
 mod inbox;
 mod kinds;
@@ -152,10 +153,11 @@ impl Client {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, CommandError> {
         let size = upload::size(&request);
-        let sent = match self.is_near {
+        let sent = ended::send(&self.http, request, async |request| match self.is_near {
             true => patience::send(request).await,
             false => request.send().await,
-        };
+        });
+        let sent = sent.await;
         match sent {
             Err(error) if upload::is_cut_off(&error, size) => Err(self.cut_off(&error, size).await),
             sent => self.answered(sent).await,

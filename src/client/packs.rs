@@ -29,8 +29,9 @@ impl Client {
         query: &[(&str, String)],
         bar: ProgressBar,
     ) -> Result<Value, CommandError> {
+        let path = self.place_of(Kind::PACK.path).await;
         let request = self
-            .request_with(Method::POST, Kind::PACK.path, query)?
+            .request_with(Method::POST, &path, query)?
             .header(CONTENT_TYPE, "application/gzip")
             // A chunked body has no known length, so it is sent as a header.
             .header(CONTENT_LENGTH, archive.len());

@@ -1,6 +1,6 @@
 //! Requests about runs.
 
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
 use callboard_core::{RunComparison, RunDiff};
@@ -9,7 +9,7 @@ use callboard_protocol::{
     RetriedRuns, RetryRun, RetryRuns, RunEvent, RunOrigin, RunSnapshot,
 };
 
-use super::{Client, EXTENSION, Kind, once, segment, without_nulls};
+use super::{Client, EXTENSION, Kind, ended, once, segment, without_nulls};
 use crate::exit::CommandError;
 
 impl Client {
@@ -82,7 +82,8 @@ impl Client {
             request = request.header("Last-Event-ID", sequence.to_string());
         }
         // Whoever follows a run comes back by itself.
-        self.answered(request.send().await).await.map_err(|error| Kind::RUN.missing(error, id))
+        let sent = ended::send(&self.http, request, RequestBuilder::send).await;
+        self.answered(sent).await.map_err(|error| Kind::RUN.missing(error, id))
     }
 
     pub(crate) async fn cancel(

@@ -63,12 +63,12 @@ pub(crate) struct ServeArgs {
     /// [env: CALLBOARD_TEST_SEAMS]
     #[arg(long)]
     test_seams: bool,
-    /// Serve the second major of the protocol alone: /v1 ends, and 2.0 becomes the preferred version
-    /// [env: CALLBOARD_WITHOUT_V1]
+    /// Serve the second major of the protocol alone: /v1 ends, and 2.0 becomes the preferred version; the console and the
+    /// commands of callboard go on [env: CALLBOARD_WITHOUT_V1]
     #[arg(long)]
     without_v1: bool,
     /// First wait before a durable webhook is tried again, in milliseconds; the later waits and the rests of a receiver
-    /// that keeps failing grow and shrink with it [env: CALLBOARD_WEBHOOK_RETRY_MS] [default: 10000]
+    /// that keeps failing grow and shrink with it [env: CALLBOARD_WEBHOOK_RETRY_MS] [default: 1000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST_MS))]
     webhook_retry_ms: Option<u64>,
     /// Let webhooks, tools and registries of packs reach loopback and private addresses, also without TLS

@@ -107,9 +107,14 @@ async fn spoken(
     majors: Majors,
     mut request: Request,
 ) -> Response {
+    // The host's own programs may use what has ended for everybody else.
+    let own = version::own(request.uri());
+    let is_own = own.is_some();
+    if let Some(uri) = own {
+        *request.uri_mut() = uri;
+    }
     let asked = request.uri().path().to_owned();
-    // A program of this process may use what has ended for everybody else.
-    let is_in_house = request.extensions().get::<InHouse>().is_some();
+    let is_in_house = is_own || request.extensions().get::<InHouse>().is_some();
     let majors = if is_in_house { Majors::Both } else { majors };
     let mut way = version::way_of(&asked, majors);
     let entered = hosts.check(&request).and_then(|()| {
@@ -123,7 +128,12 @@ async fn spoken(
         Ok(()) => call(&mut routed, request).await,
         Err(problem) => problem.into_response(),
     };
-    edge::leave(way, &asked, response).await
+    let mut response = edge::leave(way, &asked, response).await;
+    if is_own {
+        // What is said there is no part of the protocol.
+        response.headers_mut().remove(version::VERSION);
+    }
+    response
 }
 
 async fn call(router: &mut Router, request: Request) -> Response {

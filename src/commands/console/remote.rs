@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use callboard_console::{Answer, Api, ApiError, Call, EXTENSION, Frames, Identity};
 use callboard_protocol::KeyId;
 
-use crate::client::Client;
+use crate::client::{Client, ended};
 use crate::exit::{CommandError, Exit};
 use crate::wire::console::{LARGEST_ANSWER, sent};
 
@@ -81,10 +81,18 @@ impl RemoteApi {
         known.map_or_else(|| KeyId::from(format!("key-{}", keys.len() + 1)), |(id, _)| id.clone())
     }
 
+    async fn read(&self, request: RequestBuilder) -> Result<Answer, ApiError> {
+        body(self.send(request).await?).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ApiError> {
+        ended::send(&self.http, request, RequestBuilder::send).await.map_err(unreachable)
+    }
+
     /// Whose key it is. A host that is not ours cannot say it: then what the key may is found out by trying.
     async fn whoami(&self, key: &SecretString) -> Result<Answer, ApiError> {
         let request = self.request(Method::GET, &format!("{EXTENSION}/whoami"), key);
-        let answer = read(request.timeout(REQUEST_TIMEOUT)).await?;
+        let answer = self.read(request.timeout(REQUEST_TIMEOUT)).await?;
         if answer.status != StatusCode::NOT_FOUND {
             return Ok(answer);
         }
@@ -116,7 +124,7 @@ impl Api for RemoteApi {
         if let Some((media_type, text)) = call.body.as_ref().map(sent) {
             request = request.header(CONTENT_TYPE, media_type).body(text);
         }
-        read(request).await
+        self.read(request).await
     }
 
     async fn follow(
@@ -129,7 +137,7 @@ impl Api for RemoteApi {
         if let Some(id) = last_seen {
             request = request.header("last-event-id", id);
         }
-        let response = request.send().await.map_err(unreachable)?;
+        let response = self.send(request).await?;
         if !response.status().is_success() {
             let refused = body(response).await?.into_result();
             return Err(refused
@@ -139,10 +147,6 @@ impl Api for RemoteApi {
         let pieces = response.bytes_stream();
         Ok(Box::pin(pieces.map(|piece| piece.map(Vec::from).map_err(unreachable))))
     }
-}
-
-async fn read(request: RequestBuilder) -> Result<Answer, ApiError> {
-    body(request.send().await.map_err(unreachable)?).await
 }
 
 async fn body(mut response: Response) -> Result<Answer, ApiError> {

@@ -63,7 +63,7 @@ pub(crate) fn settle(args: ServeArgs) -> Result<Settled, CommandError> {
         flag: ("--webhook-retry-ms", args.webhook_retry_ms),
         variables: &[("CALLBOARD_WEBHOOK_RETRY_MS", whole::<1, LONGEST_MS>)],
         file: file.webhook_retry_ms,
-        default: 10_000,
+        default: 1_000,
     };
     let webhook_retry = Duration::from_millis(lookup.find(webhook_retry, shown)?);
     let (lease, heartbeat) = claims(&mut lookup, (args.lease, args.heartbeat), &config)?;

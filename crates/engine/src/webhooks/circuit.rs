@@ -11,7 +11,7 @@ use super::webhook::Care;
 
 /// Failures in a row that open the circuit.
 const TRIPS: u32 = 4;
-/// What the protocol lets a best-effort receiver rest; for a durable one it is the longest rest.
+/// What the protocol lets a best-effort receiver rest, and the longest rest of any at every pace.
 const LONG_REST: Duration = Duration::from_secs(3_600);
 /// The first rest of a durable webhook. Nothing is lost while it rests, so it may be asked again soon.
 const FIRST_REST: Duration = Duration::from_secs(60);
@@ -73,7 +73,7 @@ impl Circuit {
         Self {
             consecutive,
             rest_until: (consecutive >= TRIPS)
-                .then(|| at.plus(pace.scaled(rest(care, consecutive)).min(most))),
+                .then(|| at.plus(pace.scaled(rest(care, consecutive)).min(LONG_REST).min(most))),
             failures,
             failed_at: self.failed_at.or(has_failed.then_some(at)),
         }

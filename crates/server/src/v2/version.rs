@@ -1,7 +1,8 @@
 //! Which major a request speaks: its path says it, and a header may say it again.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use callboard_protocol::{Dialect, PROTOCOL_VERSION, PROTOCOL_VERSIONS, SECOND_VERSION};
 
 use crate::problem::{Code, Problem};
@@ -9,6 +10,8 @@ use crate::problem::{Code, Problem};
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("openwop-version");
 pub(crate) const WELL_KNOWN: &str = "/.well-known/openwop";
 const FIRST: &str = "/v1";
+/// Where this host's own programs find the first major, also when it has ended for everybody else.
+const OWN: &str = "/host/callboard";
 /// What is no part of the protocol has no version of it.
 const BESIDE: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/ok", "/health"];
 pub(crate) const SEAMS: &str = "/conformance/seams/";
@@ -34,6 +37,15 @@ impl Majors {
             Self::Second => SECOND_VERSION,
         }
     }
+}
+
+/// The path of the first major that a request of this host's own programs means; none for every other request.
+pub(crate) fn own(uri: &Uri) -> Option<Uri> {
+    let path = uri.path_and_query()?.as_str().strip_prefix(OWN)?;
+    let path = is_first(path).then(|| path.parse::<PathAndQuery>().ok())??;
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).ok()
 }
 
 /// How a request is to be answered.

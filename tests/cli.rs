@@ -40,6 +40,8 @@ mod retries;
 mod roster;
 #[path = "cli/schedules.rs"]
 mod schedules;
+#[path = "cli/second_major.rs"]
+mod second_major;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/signals.rs"]

@@ -112,7 +112,13 @@ def runs():
         assert snapshot.configurable == {"version": 1, "run": {"recursionLimit": 7}}
         page = client.runs_list(limit=5, workflow_id="noop")
         assert run in [one.runId for one in page.runs]
-        assert client.runs_effects(run) is None or client.runs_effects(run).effects == []
+        assert client.runs_effects(run).effects == []
+        gate("calling", "core.conformance.side-effect", {})
+        calling = start("calling")
+        wait_until(calling, "completed")
+        (effect,) = client.runs_effects(calling).effects
+        assert (effect.attempt, effect.state) == (1, "completed"), effect
+        assert effect.effectId.startswith("default/") and effect.nodeId == "gate", effect
         refused(lambda: client.runs_compensation(run), 404)
     else:
         assert client.runs_debug_bundle(run).bundleVersion == "1.0"

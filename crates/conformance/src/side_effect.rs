@@ -31,7 +31,9 @@ impl Activity for SideEffect {
         if let Some(executors) = call.config.get("executors").and_then(Value::as_u64) {
             return Outcome::Done { outputs: race(&call, executors).await };
         }
-        let made = call.once(EFFECT, |once: Once| async move {
+        let made = call.once(EFFECT, |once: Once| async {
+            let once = once;
+            call.dispatch(&once, 0, None).await?;
             metrics::counter!("callboard_conformance_effects_total").increment(1);
             Ok(json!({ "effectId": once.id.as_str() }))
         });

@@ -31,6 +31,11 @@ impl EffectId {
         Self(digest("openwop:activity:v2", &parts))
     }
 
+    /// An id as it was stored.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,6 +58,11 @@ impl EffectKey {
         let ordinal = ordinal(attempt, index);
         let parts = [tenant.as_str(), run.as_str(), attempt.node.as_str(), &ordinal];
         Self(digest("callboard:effect", &parts))
+    }
+
+    /// A key as it was stored.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text)
     }
 
     pub fn as_str(&self) -> &str {

@@ -1,6 +1,7 @@
 //! The engine's front door: what a host can ask of runs.
 
 mod create;
+mod import;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -32,6 +32,7 @@ mod heartbeats;
 mod in_memory;
 mod intercept;
 mod keys;
+mod ledger;
 mod links;
 mod logs;
 mod memory;
@@ -109,6 +110,7 @@ pub use heartbeats::{
 pub use in_memory::InMemoryStore;
 pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
 pub use keys::{Keys, Made, StoredKey};
+pub use ledger::{EffectState, LedgerRow};
 pub use links::LinkSecrets;
 pub use logs::{LogPosition, Logged, Window};
 pub use memory::{
@@ -159,6 +161,6 @@ pub use webhooks::{
     Callback, Care, Circuit, DeadLetter, Delivery, DeliveryLoop, EventFilter, Fate, Letters,
     MOST_LETTERS, Others, PendingDelivery, Plan, Planned, ProjectError, Registration,
     RegistrationError, Resent, RetryPace, Secret, Settlement, SignCallbacks, TakeRequest, Taken,
-    TranslatedEvent, UnknownPattern, Unplanned, Webhook, Webhooks,
+    TranslatedEvent, UnknownPattern, Unplanned, Webhook, Webhooks, judge_delivery,
 };
 pub use work::{FiredWork, Queues, StoredWork, Waits, Work, WorkChange, WorkMove};

@@ -65,6 +65,7 @@ pub struct CallFailure {
 pub struct Once {
     /// The idempotency key to send out.
     pub id: EffectId,
+    pub(crate) key: EffectKey,
     /// The call may have been made already, then: find out before making it.
     pub perhaps_made: Option<Timestamp>,
     /// Whether an attempt before this one may have recorded the call while it was made, and left that open.
@@ -111,12 +112,14 @@ impl Call {
         };
         let was_begun = perhaps_made.is_some() || !self.forebears.is_empty();
         let Placed { id, key, .. } = placed;
-        match make(Once { id, perhaps_made, was_begun }).await {
+        let once = Once { id, key: key.clone(), perhaps_made, was_begun };
+        match make(once.clone()).await {
             Ok(value) => self.settle(&key, Kept::Value(value)).await,
             Err(CallFailure { failure, class: RetryClass::Final }) => {
                 self.settle(&key, Kept::Failure(failure)).await
             }
             Err(CallFailure { failure, class: class @ RetryClass::Retryable }) => {
+                self.enter_release(&once).await.map_err(|error| self.unstored(&error))?;
                 self.settle_as(&key, None).await?;
                 Err(OnceError::Ended(Outcome::Failed { failure, class }))
             }
@@ -310,6 +313,14 @@ pub(crate) fn kept_value(outcome: &str) -> Option<Value> {
     match serde_json::from_str(outcome) {
         Ok(Kept::Value(value)) => Some(value),
         Ok(Kept::Failure(_)) | Err(_) => None,
+    }
+}
+
+/// The code of the failure that was kept as an outcome.
+pub(crate) fn kept_failure(outcome: &str) -> Option<String> {
+    match serde_json::from_str(outcome) {
+        Ok(Kept::Failure(failure)) => Some(failure.code),
+        Ok(Kept::Value(_)) | Err(_) => None,
     }
 }
 

@@ -52,6 +52,8 @@ kinds! {
     /// What a member may use in a day.
     DailyLimit = "daily-limit",
     Deployment = "deployment",
+    /// The attempts of an outward call.
+    EffectLedger = "effect-ledger",
     Envelope = "envelope",
     ExpiredMemorySnapshot = "expired-memory-snapshot",
     /// The newest version of a path, without its content.

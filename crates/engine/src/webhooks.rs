@@ -28,5 +28,6 @@ pub use delivery_loop::{DeliveryLoop, Registration, RegistrationError};
 pub use fate::RetryPace;
 pub use filter::{EventFilter, UnknownPattern};
 pub use letters::{Letters, MOST_LETTERS, PendingDelivery, Resent};
+pub use parcel::judge_delivery;
 pub use records::Webhooks;
 pub use webhook::{Care, Secret, Webhook};

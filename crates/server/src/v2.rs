@@ -10,6 +10,7 @@ pub(crate) mod configurable;
 pub(crate) mod discovery;
 pub(crate) mod edge;
 pub(crate) mod effect_seams;
+pub(crate) mod effects;
 mod error_codes;
 pub(crate) mod event;
 pub(crate) mod event_names;

@@ -110,6 +110,7 @@ impl Asker<'_> {
         let mut made = 0;
         loop {
             let pause = backoff(self.retry_pause, LONGEST_WAIT, made);
+            self.call.dispatch(&once, made, Some(&request.idempotency_key)).await?;
             made += 1;
             let error = match self.call_provider(&request, made).await {
                 Ok(turn) => return Ok(with_sent(to_record(&turn)?, sent)),

@@ -147,6 +147,7 @@ impl Work<'_> {
             let mut watch = Watch::new(call, kind, index, verbosity);
             watch.begin(once.was_begun).await;
             tell_again(call, &once, &format!("{CODING_PROVIDER}/{kind}"), None).await;
+            call.dispatch(&once, 0, None).await?;
             let worked = host.coders.work(task, &mut watch).await;
             watch.end(worked.as_ref().is_ok_and(|report| report.asks.is_none())).await;
             to_record(&worked.map_err(|error| call_failure(&error))?)

@@ -137,6 +137,7 @@ impl Work<'_> {
         let made = call.once(effect, |once| async move {
             let kept = match host.may_use(call, descriptor).await {
                 Ok(()) => {
+                    call.dispatch(&once, 0, None).await?;
                     tell_again(call, &once, &descriptor.id, None).await;
                     host.use_tool(call, admitted, &once, notebook).await
                 }

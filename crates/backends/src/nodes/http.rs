@@ -95,6 +95,8 @@ impl Fetch {
         let key = request.sends_key.then(|| once.id.as_str().to_owned());
         let mut attempts = 1;
         let answer = loop {
+            let before = u32::try_from(attempts - 1).unwrap_or(u32::MAX);
+            call.dispatch(&once, before, key.as_deref()).await?;
             let answer = self.follow(call, request, key.as_deref()).await;
             let may_pass = match &answer {
                 Ok(answer) => answer.status >= 500,

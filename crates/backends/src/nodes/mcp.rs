@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use callboard_agents::ToolFault;
 use callboard_core::Outcome;
-use callboard_engine::{Call, CallFailure, Effect, OnUnknown};
+use callboard_engine::{Call, CallFailure, Effect, OnUnknown, Once};
 use callboard_protocol::Object;
 use serde_json::{Value, json};
 
@@ -33,10 +33,16 @@ impl ToolNodes {
             on_unknown: OnUnknown::Repeat,
             is_recorded: false,
         };
-        done(call.once(effect, |_| self.ask(call, server, &asks)).await)
+        done(call.once(effect, |once| self.ask(call, server, &asks, once)).await)
     }
 
-    async fn ask(&self, call: &Call, server: &str, asks: &Value) -> Result<Value, CallFailure> {
+    async fn ask(
+        &self,
+        call: &Call,
+        server: &str,
+        asks: &Value,
+        once: Once,
+    ) -> Result<Value, CallFailure> {
         let servers = self.mcp.as_ref();
         let found = servers.and_then(|all| Some((all, all.required_scopes(server)?)));
         let (servers, scopes) = found.ok_or_else(|| {
@@ -53,6 +59,7 @@ impl ToolNodes {
             let arguments = asks["arguments"].as_object().cloned();
             McpRead::Prompt(text("name"), arguments.unwrap_or_default())
         };
+        call.dispatch(&once, 0, None).await?;
         let read = servers.read(server, read, Duration::from_millis(within)).await;
         let read = read.map_err(|fault| match fault {
             ToolFault::Failed(why) if is_resource => failed("mcp_resource_not_read", why),

@@ -170,6 +170,7 @@ impl ToolNodes {
     ) -> Result<Value, CallFailure> {
         let descriptor = admitted.tool.descriptor();
         self.judge(call, &descriptor.id, &descriptor.required_scopes).await?;
+        call.dispatch(&once, 0, None).await?;
         let began = call.now();
         let workspace = run_folder(&self.workspaces, &call.tenant, &call.run);
         let credentials = Credentials::of(call);

@@ -11,10 +11,11 @@ use super::{
     accept_envelope, agent_loop, attest, authorize, budget, bundle, cache_key, capability_gate,
     compact_memory, compose_prompt, concurrent_claim, consolidate, cross_workspace_read, decide,
     deployment, dispatch, distill, emit_reliability, emit_usage, events, exhaust_retries,
-    expire_snapshots, fan_out, fire_commitment, heartbeat, install_gate, last_budget, live_invoke,
-    owned_run, per_item, program, register, reset, resolve_prompt, roster_fire, roundtrip,
-    safe_fetch, safe_fetch_run, scheduling, seed_memory, set_variables, spans, toggle, tool_hooks,
-    trigger_deliver, trigger_ingest, variables, workspace, wrap,
+    expire_snapshots, fan_out, fire_commitment, fire_seam, heartbeat, install_gate, last_budget,
+    live_invoke, owned_run, per_item, program, receive_delivery, register, reset, resolve_prompt,
+    retry_effect, roster_fire, roundtrip, safe_fetch, safe_fetch_run, scheduling, seed_log,
+    seed_memory, set_variables, spans, toggle, tool_hooks, trigger_deliver, trigger_ingest,
+    variables, workspace, wrap,
 };
 
 pub(super) static DOORS: Family = Family::new(|| {
@@ -44,6 +45,30 @@ pub(super) static DOORS: Family = Family::new(|| {
             "runs:create",
             concurrent_claim,
             "Let several executors reach one outward call",
+        ),
+        door(
+            "POST /v1/host/sample/test/idempotency/effect-retry",
+            "runs:create",
+            retry_effect,
+            "Make a call whose first attempt is cut off",
+        ),
+        door(
+            "POST /v1/host/sample/effect-seams/fire",
+            "runs:create",
+            fire_seam,
+            "Go once through one way out of this host",
+        ),
+        door(
+            "POST /v1/host/sample/event-log/seed",
+            "runs:create",
+            seed_log,
+            "Keep a run as a host of the first major left it",
+        ),
+        door(
+            "POST /v1/host/sample/webhooks/receive",
+            "runs:create",
+            receive_delivery,
+            "Judge a delivery as its receiver does",
         ),
         door(
             "GET /v1/host/sample/identity/owned-run",

@@ -102,14 +102,54 @@ pub(super) fn enclose(
     Ok(Parcel { url: names.url.to_owned(), headers, body, within: WITHIN })
 }
 
+/// How far a receiver lets the clocks of both sides differ.
+const WINDOW: Duration = Duration::from_secs(300);
+
+/// Judges a delivery as its receiver does: by either spelling of the headers, and by the very bytes that were signed. A
+/// refusal says why.
+pub fn judge_delivery<'a>(
+    secret: &Secret,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &str,
+    now: Timestamp,
+) -> Result<(), &'static str> {
+    let said = |name: &str| {
+        FAMILIES.iter().find_map(|family| header(&format!("{family}{name}"))).ok_or("unsigned")
+    };
+    if said("Signature-Algorithm")? != "v1" {
+        return Err("unknown_algorithm");
+    }
+    let seconds = said("Timestamp")?;
+    let at = seconds.parse::<i64>().map_err(|_| "malformed_timestamp")?;
+    let at = Timestamp::from_millis(at.saturating_mul(1_000));
+    if now.since(at).max(at.since(now)) > WINDOW {
+        return Err("stale_timestamp");
+    }
+    let signature = said("Signature")?.strip_prefix("sha256=").ok_or("malformed_signature")?;
+    let signature = unhex(signature).ok_or("malformed_signature")?;
+    let mac = signed(secret, seconds, body).ok_or("unusable_secret")?;
+    mac.verify_slice(&signature).map_err(|_| "signature_invalid")
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let pairs = digits?;
+    let byte = |pair: &[u32]| u8::try_from(pair.first()? << 4 | pair.get(1)?).ok();
+    pairs.chunks(2).map(byte).collect()
+}
+
 /// The secret's own text is the key. HMAC takes keys of any length, so there is always a signature.
 fn sign(secret: &Secret, seconds: &str, body: &str) -> Option<String> {
+    let hex: String = hex(signed(secret, seconds, body)?.finalize().into_bytes());
+    Some(format!("sha256={hex}"))
+}
+
+fn signed(secret: &Secret, seconds: &str, body: &str) -> Option<Hmac<Sha256>> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.reveal().as_bytes()).ok()?;
     mac.update(seconds.as_bytes());
     mac.update(b".");
     mac.update(body.as_bytes());
-    let hex: String = hex(mac.finalize().into_bytes());
-    Some(format!("sha256={hex}"))
+    Some(mac)
 }
 
 #[cfg(test)]
@@ -122,5 +162,28 @@ mod tests {
         let signature = sign(&Secret::new("geheim".to_owned()), "1763251200", "{}");
         let expected = "sha256=a9ce2a3f992b72d1a730fa6b456ab8f2a77df077e666a8ef39f76f7e772a30e2";
         assert_eq!(signature.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_delivery_is_judged_by_either_spelling_and_by_its_bytes() {
+        let (secret, body) = (Secret::new("geheim".to_owned()), "{}");
+        let at = Timestamp::from_millis(1_763_251_200_000);
+        let signature = sign(&secret, "1763251200", body).unwrap_or_default();
+        let judge = |family: &str, body: &str, now: Timestamp| {
+            let header = |name: &str| match name.strip_prefix(family)? {
+                "Timestamp" => Some("1763251200"),
+                "Signature" => Some(signature.as_str()),
+                "Signature-Algorithm" => Some("v1"),
+                _ => None,
+            };
+            judge_delivery(&secret, header, body, now)
+        };
+        for family in FAMILIES {
+            assert_eq!(judge(family, body, at), Ok(()), "{family}");
+            assert_eq!(judge(family, "{ }", at), Err("signature_invalid"));
+            let late = at.plus(WINDOW + Duration::from_secs(1));
+            assert_eq!(judge(family, body, late), Err("stale_timestamp"));
+        }
+        assert_eq!(judge("X-other-", body, at), Err("unsigned"));
     }
 }

@@ -85,6 +85,9 @@ pub(crate) fn document(first: Value, host: &Host) -> Value {
     put("supportedEnvelopes", record(Witness::Gated, kinds));
     let versions = json!({ "kinds": first["schemaVersions"] });
     put("schemaVersions", record(Witness::Gated, versions));
+    if let Some(conformance) = root.get_mut("conformance") {
+        conformance["seamsProfile"] = "openwop-conformance-seams-v2".into();
+    }
     rename_events(&mut root);
     Value::Object(root)
 }

@@ -237,6 +237,7 @@ impl TestHost {
             events
                 .extend(fresh.into_iter().filter(|event| event["sequence"].as_i64() > Some(seen)));
             if reply.json["isTerminal"] == json!(true) {
+                self.told_in_second(key, run, &events).await;
                 return events;
             }
             // An answer that is there at once, as for that cursor, leaves nobody else a turn.

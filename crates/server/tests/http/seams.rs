@@ -6,13 +6,17 @@ use serde_json::{Value, json};
 use crate::given::{RIVAL, Setup, TEST, TestHost, TestSeams, workflow};
 
 const EVENTS: &str = "/v1/host/sample/test/runs/__probe__/events";
-const SEAMS: [(&str, &str); 31] = [
+const SEAMS: [(&str, &str); 35] = [
     ("GET", EVENTS),
     ("GET", "/v1/host/sample/test/runs/__probe__/variables"),
     ("POST", "/v1/host/sample/test/runs/__probe__/variables"),
     ("GET", "/v1/host/sample/test/otel/spans?runId=x"),
     ("POST", "/v1/host/sample/test/debug-bundle/export"),
     ("POST", "/v1/host/sample/test/idempotency/concurrent-claim"),
+    ("POST", "/v1/host/sample/test/idempotency/effect-retry"),
+    ("POST", "/v1/host/sample/effect-seams/fire"),
+    ("POST", "/v1/host/sample/event-log/seed"),
+    ("POST", "/v1/host/sample/webhooks/receive"),
     ("GET", "/v1/host/sample/identity/owned-run"),
     ("POST", "/v1/host/sample/identity/cross-workspace-read"),
     ("POST", "/v1/host/sample/test/reset"),

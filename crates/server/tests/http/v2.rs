@@ -1,9 +1,10 @@
-//! The protocol's second major: rows V-01 to V-42 of its contract, and what its floor of scenarios asks.
+//! The protocol's second major: the rows of its contract, and what its floor of scenarios asks.
 //!
 //! Every body and event that these tests see goes through `check`, which knows the schemas that are there.
 
 mod check;
 mod discovery;
+mod effects;
 mod errors;
 mod interrupts;
 mod runs;
@@ -51,6 +52,23 @@ impl TestHost {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// V-23, V-24, V-27, V-40: whatever produced the log of a run, and whichever door started it, both majors tell the same
+    /// of it. Called for every run that a test of this program waits for.
+    pub(crate) async fn told_in_second(&self, key: &str, run: &str, first: &[Value]) {
+        let path = format!("/runs/{run}/events/poll?timeout=1");
+        let reply = self.get(&path).key(key).send().await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let second = reply.json["events"].as_array().cloned().unwrap_or_default();
+        let places = |events: &[Value]| -> Vec<Value> {
+            events.iter().map(|event| event["sequence"].clone()).collect()
+        };
+        assert_eq!(places(&second), places(first));
+        check::seats(&second);
+        let snapshot = self.get(&format!("/runs/{run}")).key(key).send().await;
+        assert_eq!(snapshot.status, 200, "{snapshot:?}");
+        assert_eq!(snapshot.json["eventLogSchemaVersion"], 3, "{run}");
     }
 
     pub(crate) async fn second_snapshot(&self, run: &str) -> Value {

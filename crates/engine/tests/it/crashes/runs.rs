@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use callboard_core::{Outcome, Resolution, RetryClass, Via};
 use callboard_engine::{
-    Activities, Activity, Call, CallFailure, Effect, Filter, InboxFilter, OnUnknown, Once,
-    OnceError, Store, Sweeper,
+    Activities, Activity, Call, CallFailure, Effect, Filter, InboxFilter, Kind, OnUnknown, Once,
+    OnceError, Record, RecordQuery, Store, Sweeper, Within,
 };
 use callboard_protocol::{Failure, Object};
 
@@ -104,7 +104,9 @@ impl Activity for Caller {
                 on_unknown: OnUnknown::Repeat,
                 is_recorded: false,
             };
-            let make = |_: Once| async {
+            let call = &call;
+            let make = |once: Once| async move {
+                call.dispatch(&once, 0, Some(once.id.as_str())).await?;
                 match is_first && index == 1 {
                     true => Err(CallFailure {
                         failure: Failure::new("busy", "not now"),
@@ -148,8 +150,19 @@ impl Scenario for OutwardCalls {
         // How often it was tried differs; what came of it does not.
         let filter = Filter { limit: 9, ..Filter::default() };
         let listed = store.list(&scope(), &filter).await.unwrap();
-        json!(listed.iter().map(|run| run.status).collect::<Vec<_>>())
+        let ledger = RecordQuery::all(Kind::EffectLedger, Within::Everywhere);
+        let ledger = store.scan(&ledger).await.unwrap();
+        let last: Vec<Value> = ledger.iter().map(last_of_ended).collect();
+        json!([listed.iter().map(|run| run.status).collect::<Vec<_>>(), last])
     }
+}
+
+/// How the last attempt of a call stands. Those before it have all ended.
+fn last_of_ended(record: &Record) -> Value {
+    let body: Value = record.read().unwrap();
+    let (last, before) = body["attempts"].as_array().unwrap().split_last().unwrap();
+    assert!(before.iter().all(|attempt| attempt["state"] != "claimed"), "{body}");
+    last["state"].clone()
 }
 
 /// A run that has ended long ago, and one that has not ended.

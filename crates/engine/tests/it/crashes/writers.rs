@@ -23,6 +23,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/files/store.rs", "files"),
     ("engine/src/heartbeats/stored.rs", "heartbeats"),
     ("engine/src/keys.rs", "access"),
+    ("engine/src/ledger.rs", "outward_calls"),
     ("engine/src/links.rs", "access"),
     ("engine/src/memory.rs", "memory"),
     ("engine/src/memory/commitment.rs", "memory"),
@@ -48,6 +49,7 @@ const WRITERS: &[(&str, &str)] = &[
 
 /// Files that write and that no feature dies in, with what dies there instead.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("engine/src/engine/import.rs", "a door of the suite: a death leaves a run that begins anew"),
     ("engine/src/strikes.rs", "counts deaths: stuck.rs has processes that die of a run"),
     ("engine/src/unprocessable.rs", "gives up a run that processes die of: stuck.rs"),
     (

@@ -9,7 +9,7 @@ use crate::routes::{
     annotations, artifacts, bundle, calls, cancel, channels, create, diff, events, everything,
     fork, list, pause, read, retry,
 };
-use crate::v2::{answer, body};
+use crate::v2::{answer, body, effects};
 
 pub(super) static RUNS: Family = Family::new(|| {
     vec![
@@ -105,6 +105,15 @@ pub(super) static RUNS: Family = Family::new(|| {
         .second_gives(answer::ancestry)
         .needs("runs:read")
         .gives(OK, Gives::Json("RunAncestry")),
+        get(
+            "readRunEffects",
+            effects::read,
+            "GET /runs/{runId}/effects",
+            "Every attempt of a run's outward calls, without what was said in them",
+        )
+        .only_in_second()
+        .needs("runs:read")
+        .gives(OK, Gives::Json("Object")),
         get(
             "readOrigin",
             fork::origin,

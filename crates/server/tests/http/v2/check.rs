@@ -76,7 +76,7 @@ pub(crate) fn polled(body: &Value) {
     }
 }
 
-/// V-22, V-24.
+/// V-22, V-24; floor: event-type-closed, for every event of the second major that these tests see.
 pub(crate) fn event(event: &Value) {
     closed(
         event,
@@ -120,6 +120,21 @@ pub(crate) fn event(event: &Value) {
     }
     if let Some(by) = payload.get("resolvedBy") {
         subject(by);
+    }
+}
+
+/// V-24: the names and seats of many events.
+pub(crate) fn seats(events: &[Value]) {
+    let (Some(map), Some(seats)) = (data("event-codemap.json"), data("payload-seats.json")) else {
+        return;
+    };
+    let known: Vec<&Value> = map["v1ToV2"].as_object().expect("a map").values().collect();
+    for event in events {
+        let name = event["type"].as_str().expect("a type");
+        assert!(known.contains(&&event["type"]) || name.starts_with("callboard."), "{name}");
+        if let Some(row) = seats.get(name) {
+            seated(row, &event["payload"], name);
+        }
     }
 }
 
@@ -204,6 +219,27 @@ fn configurable() -> Option<Value> {
     let mut schema = data("configurable.schema.json")?;
     schema["properties"]["run"]["properties"]["escalationThreshold"]["type"] = json!("number");
     Some(schema)
+}
+
+/// V-31: content-free, and each attempt of each call once.
+pub(crate) fn ledger(body: &Value) {
+    closed(body, &["runId", "effects"], &[]);
+    id("runId", &body["runId"]);
+    let mut seen = std::collections::BTreeSet::new();
+    for row in body["effects"].as_array().expect("a list") {
+        closed(
+            row,
+            &["effectId", "nodeId", "attempt", "keying", "state", "at"],
+            &["invocationId", "providerKey"],
+        );
+        id("effectId", &row["effectId"]);
+        id("nodeId", &row["nodeId"]);
+        assert!(row["attempt"].as_u64().is_some_and(|attempt| attempt >= 1), "{row}");
+        assert!(["business-identity", "activity-recipe"].iter().any(|it| row["keying"] == **it));
+        let states = ["claimed", "completed", "released", "escaped"];
+        assert!(states.iter().any(|state| row["state"] == **state), "{row}");
+        assert!(seen.insert((row["effectId"].to_string(), row["attempt"].to_string())), "{row}");
+    }
 }
 
 /// V-02, V-32: a registered code with its status, or a vendor's; no advice in the details.

@@ -217,6 +217,48 @@ async fn one_switch_ends_the_first_major() {
     }
     let run = host.second_noop().await;
     assert_eq!(host.second_snapshot(&run).await["runId"], json!(run));
+    // The host's own programs go on, under its own name, and that is no contract of the protocol.
+    let own = host.get(&format!("/host/callboard/v1/runs/{}", super::bare(&run))).send().await;
+    assert_eq!((own.status, own.header("openwop-version")), (200, ""), "{own:?}");
+    assert_eq!(own.json["runId"], super::bare(&run));
+    let anonymous = host.get("/host/callboard/v1/host/callboard/runs").anonymous().send().await;
+    assert_eq!(anonymous.refusal(), (401, "unauthenticated"));
     let path = format!("/runs/{}", super::bare(&run));
     assert_eq!(refused(&host.get(&path).key(LIVE).send().await), (400, "validation_error"));
+}
+
+/// V-42: whoever made a run, the first major tells of it as it always has.
+#[tokio::test]
+async fn the_first_major_does_not_see_which_major_made_a_run() {
+    let host = TestHost::start().await;
+    let first = host.run("chain", json!({})).await;
+    let second = host.second_run(json!({ "workflowId": "chain", "inputs": {} })).await;
+    let second = super::bare(&second).to_owned();
+    let mut told = Vec::new();
+    for run in [&first, &second] {
+        let events = host.end_of(run).await;
+        let snapshot = host.get(&format!("/v1/runs/{run}")).send().await;
+        assert_eq!(snapshot.header("openwop-version"), "1.1");
+        let text = json!([events, snapshot.json]).to_string().replace(run.as_str(), "run");
+        let mut value: Value = serde_json::from_str(&text).expect("JSON");
+        without_times(&mut value);
+        told.push(value);
+    }
+    assert_eq!(told[0], told[1]);
+    for path in [format!("/v1/runs/{first}/effects"), "/v1/host/effect-seams".to_owned()] {
+        assert_eq!(host.get(&path).send().await.refusal(), (404, "not_found"), "{path}");
+    }
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(without_times),
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                !name.ends_with("At") && !["timestamp", "durationMs"].contains(&name.as_str())
+            });
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::commands::{
     agents, audit, chat, completions, config, confine, console, db, demo, doctor, guard, health,
-    heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, roster, run, runs,
-    schedules, secrets, serve, spend, tools, triggers, workflows,
+    heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, reload, roster, run,
+    runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -134,6 +134,8 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     /// What the host is configured with: show, check
     Config(config::ConfigArgs),
+    /// Have a host read its workflows, packs and limits again
+    Reload(reload::ReloadArgs),
     /// Ask a host whether it is ready, for containers and scripts
     Health(health::HealthArgs),
     /// Run a host in a temporary folder with a member at work; needs no key, network or configuration

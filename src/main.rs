@@ -26,8 +26,8 @@ use tokio::runtime::{Builder, Runtime};
 use args::{Cli, Command, Read};
 use commands::{
     agents, audit, chat, completions, config as config_command, confine, console, db, demo, doctor,
-    guard, health, heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, roster,
-    run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
+    guard, health, heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, reload,
+    roster, run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -101,6 +101,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Audit(args) => Box::pin(audit::run(args, &connection)).await,
         Command::Doctor(args) => Box::pin(doctor::run(args, &connection)).await,
         Command::Config(args) => config_command::run(args),
+        Command::Reload(args) => Box::pin(reload::run(args, &connection)).await,
         Command::Health(args) => Box::pin(health::run(args, &connection)).await,
         Command::Demo(args) => Box::pin(demo::run(args)).await,
         Command::Completions(args) => completions::run(&args),

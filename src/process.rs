@@ -124,9 +124,16 @@ pub(crate) struct Stop {
 /// What SIGHUP means, which comes when a terminal closes, and from those who take it for "read your files again".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnHangup {
-    /// A host that serves outlives the terminal that it was started from.
-    GoOn,
+    /// A host that serves outlives the terminal that it was started from, and looks at its files.
+    Reload,
     Stop,
+}
+
+/// What somebody wants of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Stop,
+    Hangup,
 }
 
 impl Stop {
@@ -151,19 +158,20 @@ impl Stop {
         })
     }
 
-    /// Cancel-safe: a signal that comes while no one waits is kept.
+    /// Waits until somebody wants the end.
     pub(crate) async fn asked(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => match self.on_hangup {
-                    OnHangup::Stop => return,
-                    OnHangup::GoOn => tracing::info!(
-                        "hangup ignored: the host continues, and reads its files at the next start"
-                    ),
-                },
-            }
+        while self.heard().await != Heard::Stop {}
+    }
+
+    /// Cancel-safe: a signal that comes while no one waits is kept.
+    pub(crate) async fn heard(&mut self) -> Heard {
+        tokio::select! {
+            _ = self.terminate.recv() => Heard::Stop,
+            _ = self.interrupt.recv() => Heard::Stop,
+            _ = self.hangup.recv() => match self.on_hangup {
+                OnHangup::Stop => Heard::Stop,
+                OnHangup::Reload => Heard::Hangup,
+            },
         }
     }
 }

@@ -16,6 +16,7 @@ mod models;
 mod others;
 mod packs;
 mod providers;
+mod reload;
 pub(crate) mod sandbox;
 mod space;
 mod standing;
@@ -41,7 +42,8 @@ use callboard_engine::{
 };
 use callboard_protocol::KeyId;
 use callboard_server::{
-    App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, ServerConfig, StaticKey, TestKeys,
+    App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, Reload, ServerConfig, StaticKey,
+    TestKeys,
 };
 
 use crate::args::{ApiKey, environment};
@@ -54,6 +56,8 @@ use engine::deployments;
 use guard::Guard;
 use models::ModelWiring;
 use others::Others;
+pub(crate) use reload::Again;
+use reload::Reloader;
 use sandbox::Places;
 use space::Space;
 use standing::Standing;
@@ -89,6 +93,8 @@ pub(crate) struct Settings {
     pub(crate) reach: Reach,
     pub(crate) lease: Duration,
     pub(crate) heartbeat: Duration,
+    /// How to read all of this again; none where there is nothing to read.
+    pub(crate) again: Option<Again>,
 }
 
 impl Default for Settings {
@@ -109,6 +115,7 @@ impl Default for Settings {
             reach: Reach::Public,
             lease: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
+            again: None,
         }
     }
 }
@@ -122,6 +129,7 @@ pub(crate) struct Host {
     console_link: Option<String>,
     database: Database,
     engine: Engine,
+    reload: Option<Arc<dyn Reload>>,
     shutdown: CancellationToken,
     /// Cancelled once no run can end any more: what is left of the traces may go.
     quiet: CancellationToken,
@@ -180,6 +188,11 @@ impl Host {
         let egress = Arc::new(egress);
         let standing = Standing::assemble(&settings, &engine, &database, &egress).await?;
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
+        let reload = settings.again.clone().map(|again| {
+            let scheduler = standing.scheduler.clone();
+            let reloader = Reloader::new(again, engine.clone(), agents.clone(), scheduler);
+            Arc::new(reloader) as Arc<dyn Reload>
+        });
         let app = App {
             engine: engine.clone(),
             deliveries: standing.deliveries.clone(),
@@ -208,6 +221,7 @@ impl Host {
             tools: tools.served,
             providers: Arc::new(models.providers),
             readiness: Arc::new(database.clone()),
+            reload: reload.clone(),
             metrics: Some(metrics.clone()),
             links: Links::new(store.clone()),
             annotations: Annotations::new(store.clone()),
@@ -250,7 +264,7 @@ impl Host {
         tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
         tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
-        Ok(Self { url, first_key, console_link, database, engine, shutdown, quiet, tasks })
+        Ok(Self { url, first_key, console_link, database, engine, reload, shutdown, quiet, tasks })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -265,6 +279,14 @@ impl Host {
     /// The address that signs the holder of that key in at the console, once and soon.
     pub(crate) fn console_link(&self) -> Option<&str> {
         self.console_link.as_deref()
+    }
+
+    /// Reads the files again; what comes of it is in the log.
+    pub(crate) async fn reload(&self) {
+        if let Some(reload) = &self.reload {
+            // Said by whoever reads them.
+            let _ = reload.reload().await;
+        }
     }
 
     /// Stops accepting, lets running steps come to a good place, gives claims back and closes the database.

@@ -34,6 +34,8 @@ mod own_key;
 mod packs;
 #[path = "cli/questions.rs"]
 mod questions;
+#[path = "cli/reload.rs"]
+mod reload;
 #[path = "cli/retries.rs"]
 mod retries;
 #[path = "cli/roster.rs"]
@@ -51,6 +53,8 @@ mod support;
 mod terminal;
 #[path = "cli/triggers.rs"]
 mod triggers;
+#[path = "cli/upgrades.rs"]
+mod upgrades;
 #[path = "cli/uploads.rs"]
 mod uploads;
 
@@ -166,6 +170,7 @@ const COMMANDS: &[&str] = &[
     "config",
     "config show",
     "config check",
+    "reload",
     "health",
     "doctor",
     "spend",

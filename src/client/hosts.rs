@@ -16,6 +16,10 @@ impl Client {
         self.json(self.request(Method::GET, &format!("{EXTENSION}/hosts"))).await
     }
 
+    pub(crate) async fn reload(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::POST, &format!("{EXTENSION}/reload"))).await
+    }
+
     pub(crate) async fn probe_provider(&self, name: &str) -> Result<Value, CommandError> {
         let path = format!("{EXTENSION}/providers/{}/probe", segment(name));
         let probed = self.json(self.request(Method::POST, &path)).await;

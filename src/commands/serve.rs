@@ -11,7 +11,7 @@ use callboard_backends::Reach;
 use crate::args::ApiKey;
 use crate::exit::{CommandError, Exit};
 use crate::handover;
-use crate::process::{LogFormat, OnHangup, Stop, start_logging};
+use crate::process::{Heard, LogFormat, OnHangup, Stop, start_logging};
 use crate::screen::output;
 use crate::wire::Host;
 
@@ -22,13 +22,14 @@ const LONGEST_MS: u64 = 3_600_000;
 /// A shorter claim would be lost on a busy machine.
 const SHORTEST_LEASE_MS: u64 = 100;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   callboard serve
   callboard serve --listen 0.0.0.0:8787 --data /var/lib/callboard --workflows ./workflows
   callboard serve --api-key \"$KEY=acme+runs:create+runs:read\"
 
 The first start without a key creates one and prints it, once, on standard error.
+SIGHUP and `callboard reload` read workflows, packs, trusted keys and limits of runs again.
 SIGTERM and Ctrl-C let the current steps finish (10 s) and end with exit code 0;
 runs that are still active continue at the next start.")]
 pub(crate) struct ServeArgs {
@@ -120,7 +121,7 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
             "private egress is on: anyone who may register a webhook or name a tool can make this host call private addresses"
         );
     }
-    let mut stop = Stop::listen(OnHangup::GoOn)?;
+    let mut stop = Stop::listen(OnHangup::Reload)?;
     let host = Host::start(settings).await?;
     if let Some(key) = host.first_key() {
         output::note(&format!("api key: {}", key.expose()));
@@ -130,7 +131,9 @@ pub(crate) async fn run(args: ServeArgs) -> Result<Exit, CommandError> {
     }
     output::line(&format!("listening on {}", host.url()))?;
     tracing::info!(address = host.url(), "serving");
-    stop.asked().await;
+    while stop.heard().await == Heard::Hangup {
+        host.reload().await;
+    }
     tracing::info!("stopping");
     tokio::select! {
         () = host.stop() => tracing::info!("stopped"),

@@ -17,6 +17,7 @@ use super::database::Database;
 use super::folder::{self, Candidate};
 use super::models::ModelWiring;
 use super::{Settings, conformance, known};
+use crate::config::Config;
 use crate::process;
 
 pub(super) fn build(
@@ -85,18 +86,24 @@ fn options(settings: &Settings) -> Options {
             most_bytes: usize::try_from(limits.max_driven_bytes).unwrap_or(usize::MAX),
             before_decision: settings.test_seams.then_some(conformance::spin as fn(&Run)),
         },
-        limits: HostLimits {
-            max_node_executions: limits.max_node_executions,
-            max_run_duration_ms: limits.max_run_duration_ms,
-            max_loop_iterations: limits.max_loop_iterations,
-            max_family_runs: limits.max_family_runs,
-            confidence_floor: settings.config.orchestration.confidence_floor,
-            run_budget: settings.config.budgets.run(),
-            member_day: settings.config.budgets.member_day(),
-            tenant_day: settings.config.budgets.tenant_day(),
-            execution_model: settings.config.orchestration.execution_model,
-            transcript_window: settings.config.orchestration.transcript_window,
-        },
+        limits: self::limits(&settings.config),
+    }
+}
+
+/// The ceilings of every run.
+pub(super) fn limits(config: &Config) -> HostLimits {
+    let limits = &config.limits;
+    HostLimits {
+        max_node_executions: limits.max_node_executions,
+        max_run_duration_ms: limits.max_run_duration_ms,
+        max_loop_iterations: limits.max_loop_iterations,
+        max_family_runs: limits.max_family_runs,
+        confidence_floor: config.orchestration.confidence_floor,
+        run_budget: config.budgets.run(),
+        member_day: config.budgets.member_day(),
+        tenant_day: config.budgets.tenant_day(),
+        execution_model: config.orchestration.execution_model,
+        transcript_window: config.orchestration.transcript_window,
     }
 }
 

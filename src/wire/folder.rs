@@ -54,6 +54,12 @@ pub(super) fn load(candidates: Vec<Candidate>, catalog: &mut Catalog) {
     }
 }
 
+/// The definitions of files that were found good. Of two with one id the later counts.
+pub(super) fn sources(candidates: Vec<Candidate>) -> Vec<String> {
+    let source = |Candidate { file, source }: Candidate| canonical(&file, &source.ok()?).ok();
+    candidates.into_iter().filter_map(source).collect()
+}
+
 /// What is wrong with the files, each with its name and, where the text says it, the line.
 pub(super) fn faults(candidates: &[Candidate]) -> Vec<String> {
     let fault = |Candidate { file, source }: &Candidate| {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -27,7 +27,8 @@ const LEAST_BYTES: usize = 4 * 1024;
 /// Finds, compiles and keeps definitions.
 #[derive(Debug)]
 pub struct Catalog {
-    loaded: BTreeMap<WorkflowId, CatalogEntry>,
+    /// Replaced as a whole when the host reads its files again.
+    loaded: RwLock<Loaded>,
     workflows: Workflows,
     schedules: Schedules,
     plans: Mutex<Plans>,
@@ -38,6 +39,9 @@ pub struct Catalog {
     /// Where definitions are compiled that were sent or stored.
     decisions: Decisions,
 }
+
+/// What the host loaded for all tenants.
+type Loaded = Arc<BTreeMap<WorkflowId, CatalogEntry>>;
 
 /// Why there is no plan of a definition.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +133,7 @@ pub enum RegisterError {
 impl Catalog {
     pub fn new(store: Arc<dyn Store>, conformance: ConformanceNodes) -> Self {
         Self {
-            loaded: BTreeMap::new(),
+            loaded: RwLock::default(),
             workflows: Workflows::new(Arc::clone(&store)),
             schedules: Schedules::new(store),
             plans: Mutex::default(),
@@ -142,6 +146,28 @@ impl Catalog {
 
     /// Adds a definition for every tenant; answers its id. Loading the same text twice changes nothing.
     pub fn load(&mut self, source: &str) -> Result<WorkflowId, PlanError> {
+        let (id, entry) = self.loadable(source)?;
+        let loaded = self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(loaded).insert(id.clone(), entry);
+        Ok(id)
+    }
+
+    /// Puts these definitions into the place of all that were loaded, or changes nothing and names the first that is
+    /// wrong by its place in the list. Runs in flight keep the one that they started with. Answers the ids that are
+    /// not loaded any more.
+    pub fn reload(&self, sources: &[String]) -> Result<Vec<WorkflowId>, (usize, PlanError)> {
+        let mut next = BTreeMap::new();
+        for (place, source) in sources.iter().enumerate() {
+            let (id, entry) = self.loadable(source).map_err(|error| (place, error))?;
+            next.insert(id, entry);
+        }
+        let before = self.loaded();
+        let gone = before.keys().filter(|id| !next.contains_key(*id)).cloned().collect();
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        Ok(gone)
+    }
+
+    fn loadable(&self, source: &str) -> Result<(WorkflowId, CatalogEntry), PlanError> {
         let digest = digest(source);
         let plan = match self.known(&digest) {
             Some(plan) => plan,
@@ -149,11 +175,8 @@ impl Catalog {
         };
         plan.check_schemas()?;
         let id = plan.id().clone();
-        self.loaded.insert(
-            id.clone(),
-            CatalogEntry { source: source.into(), digest, plan, origin: Origin::Loaded },
-        );
-        Ok(id)
+        let source = source.into();
+        Ok((id, CatalogEntry { source, digest, plan, origin: Origin::Loaded }))
     }
 
     /// Says that an agent serves on its channels for every tenant, whatever it deployed itself.
@@ -191,7 +214,7 @@ impl Catalog {
         place: &Scope,
         id: &WorkflowId,
     ) -> Result<Option<CatalogEntry>, StoreError> {
-        if let Some(entry) = self.loaded.get(id) {
+        if let Some(entry) = self.loaded().get(id) {
             return Ok(Some(entry.clone()));
         }
         let stored = self.workflows.workflow(place, id).await?;
@@ -203,7 +226,7 @@ impl Catalog {
 
     /// All workflows that can be run in a scope, by id.
     pub async fn list(&self, scope: &Scope) -> Result<Vec<CatalogEntry>, StoreError> {
-        let mut entries = self.loaded.clone();
+        let mut entries = BTreeMap::clone(&self.loaded());
         for place in scope.shelves() {
             for stored in self.workflows.workflows(&place).await? {
                 // What the host loaded holds for all tenants; a stored one of the same id is from before.
@@ -230,7 +253,7 @@ impl Catalog {
         plan.check_schemas()?;
         self.admit_types(&plan, &BTreeMap::new())?;
         let id = plan.id().clone();
-        if self.loaded.contains_key(&id) {
+        if self.loaded().contains_key(&id) {
             return Err(RegisterError::Reserved(id));
         }
         let declared = declared_schedules(&plan, owner, mode, at)?;
@@ -255,8 +278,8 @@ impl Catalog {
     }
 
     /// What the host loaded for all tenants.
-    pub(crate) fn loaded(&self) -> impl Iterator<Item = &CatalogEntry> {
-        self.loaded.values()
+    pub(crate) fn loaded(&self) -> Loaded {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The loaded conformance workflows that this host truly runs.
@@ -280,7 +303,7 @@ impl Catalog {
                 && !calls_nobody
                 && self.admit_types(&entry.plan, &BTreeMap::new()).is_ok()
         };
-        self.loaded.values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()
+        self.loaded().values().filter(is_fixture).map(|entry| entry.plan.id().clone()).collect()
     }
 
     /// Refuses a plan with a node type that this host does not run.

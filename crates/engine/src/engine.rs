@@ -3,7 +3,7 @@
 mod create;
 mod import;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
@@ -63,6 +63,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) options: Options,
+    /// Those of the options, until the host reads its files again.
+    limits: RwLock<HostLimits>,
     pub(crate) driving: Driving,
     /// Says that something may have become due.
     pub(crate) nudge: Notify,
@@ -228,6 +230,10 @@ impl Inner {
     pub(crate) fn lease_end(&self) -> Timestamp {
         self.clock.counted().plus(self.options.lease)
     }
+
+    pub(crate) fn limits(&self) -> HostLimits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Engine {
@@ -258,6 +264,7 @@ impl Engine {
                 secrets: parts.secrets,
                 clock: parts.clock,
                 ids: parts.ids,
+                limits: RwLock::new(parts.options.limits),
                 options: parts.options,
                 driving: Driving::default(),
                 nudge: Notify::new(),
@@ -485,6 +492,11 @@ impl Engine {
     }
 
     pub fn limits(&self) -> HostLimits {
-        self.inner.options.limits
+        self.inner.limits()
+    }
+
+    /// From here on runs begin with these; those in flight keep what they were born with.
+    pub fn set_limits(&self, limits: HostLimits) {
+        *self.inner.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 }

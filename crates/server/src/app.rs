@@ -19,6 +19,7 @@ use callboard_protocol::{
     ManifestRuntime, MemoryConsolidation, OrgChartCapability, ReasoningCapability,
     RosterCapability, Timestamp, ToolHooksCapability, ToolSource, TriggerSource,
 };
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +69,8 @@ pub struct App {
     pub providers: Arc<dyn Providers>,
     pub config: ServerConfig,
     pub readiness: Arc<dyn Readiness>,
+    /// Reads the host's files again; none where it was started without any.
+    pub reload: Option<Arc<dyn Reload>>,
     /// None answers `/metrics` with an empty page.
     pub metrics: Option<Metrics>,
     pub annotations: Annotations,
@@ -297,6 +300,28 @@ pub struct NotReady(pub String);
 
 /// A key that keeps being refused must not fill the disk.
 const REFUSALS_PER_SECOND: u32 = 1;
+
+/// Reads the files that a host was started with once more, while it serves.
+#[async_trait]
+pub trait Reload: fmt::Debug + Send + Sync {
+    /// All of them or none: where one is wrong, everything stays as it was.
+    async fn reload(&self) -> Result<Reloaded, NotReloaded>;
+}
+
+/// What is in force after a reload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reloaded {
+    pub workflows: usize,
+    pub packs: usize,
+    /// Keys of the configuration that were changed and count from the next start on.
+    pub needs_restart: Vec<String>,
+}
+
+/// Why nothing was changed: every file that is wrong, with its line where that is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotReloaded(pub String);
 
 /// The app with what is derived from it once.
 #[derive(Debug)]

@@ -6,7 +6,8 @@ mod scoped;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use callboard_agents::{MODEL_CAPABILITIES, UNIVERSAL_KINDS};
+use callboard_agents::{MODEL_CAPABILITIES, Policy, UNIVERSAL_KINDS};
+use callboard_core::HostLimits;
 use callboard_engine::{MAX_FILE_BYTES, MAX_FILES, MAX_RUNTIME, MIN_INTERVAL};
 use callboard_protocol::{
     ApproverRouting, Capabilities, Compliance, ConformanceCapability, DeadLetterCapability,
@@ -43,7 +44,7 @@ pub const ENVELOPES_PER_TURN: u32 = 5;
 const EFFECT_RETENTION_DAYS: u32 = 14;
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// The documents of both majors, made again when the fixtures change.
+/// The documents of both majors, made again when the host has read its files again.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     first: Mutex<Option<Arc<Document>>>,
@@ -53,6 +54,9 @@ pub(crate) struct Discovery {
 #[derive(Debug)]
 pub(crate) struct Document {
     fixtures: Vec<WorkflowId>,
+    /// As the host's files said them.
+    limits: HostLimits,
+    policy: Arc<Policy>,
     pub(crate) bytes: Bytes,
     /// Over the exact bytes.
     pub(crate) tag: String,
@@ -68,7 +72,12 @@ impl Discovery {
             Dialect::V2 => &self.second,
         };
         let mut current = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(document) = current.as_ref().filter(|document| document.fixtures == fixtures) {
+        let is_current = |document: &&Arc<Document>| {
+            document.fixtures == fixtures
+                && document.limits == host.app.engine.limits()
+                && Arc::ptr_eq(&document.policy, &host.app.agents.policy())
+        };
+        if let Some(document) = current.as_ref().filter(is_current) {
             return Ok(Arc::clone(document));
         }
         let document = Arc::new(Document::new(host, fixtures, dialect)?);
@@ -79,6 +88,7 @@ impl Discovery {
 
 impl Document {
     fn new(host: &Host, fixtures: Vec<WorkflowId>, dialect: Dialect) -> Result<Self, Problem> {
+        let (limits, policy) = (host.app.engine.limits(), host.app.agents.policy());
         let capabilities = serde_json::to_value(capabilities(host, &fixtures));
         let mut root = capabilities.map_err(|error| Problem::internal(&error))?;
         match dialect {
@@ -90,7 +100,8 @@ impl Document {
         if let Some(fields) = root.as_object_mut() {
             fields.remove("implementation");
         }
-        Ok(Self { fixtures, bytes, tag, negotiation_tag: tag_of(root.to_string().as_bytes()) })
+        let negotiation_tag = tag_of(root.to_string().as_bytes());
+        Ok(Self { fixtures, limits, policy, bytes, tag, negotiation_tag })
     }
 }
 

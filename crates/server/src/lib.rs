@@ -39,7 +39,9 @@ mod turns;
 mod unread;
 mod v2;
 
-pub use app::{App, Downloads, NotReady, Readiness, ServerConfig, Tools};
+pub use app::{
+    App, Downloads, NotReady, NotReloaded, Readiness, Reload, Reloaded, ServerConfig, Tools,
+};
 pub use hosts::{HostNames, is_host_name};
 pub use in_process::{Caller as InProcessCaller, InProcess, InProcessAnswer, InProcessCall};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};

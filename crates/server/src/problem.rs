@@ -101,6 +101,7 @@ codes! {
     InterruptGone = "interrupt_gone", GONE, "The run was cancelled with its parent, so its questions are closed.";
     AgentNotFound = "agent_not_found", NOT_FOUND, "The agent does not exist, or the caller may not see it.";
     RunUnprocessable = "run_unprocessable", UNPROCESSABLE_ENTITY, "The host's decision about the run twice exceeded its time limit, or panicked. Such a run fails with this code; it can still be read and cancelled. A run whose log holds an event that this build cannot read does not fail: it is left unchanged and tried again.";
+    ReloadRefused = "reload_refused", UNPROCESSABLE_ENTITY, "A file of the host is wrong, so nothing was reloaded and everything stays as it was. The host's log names the file and the line; the message does so for keys of the tenant default.";
     InvalidFromSeq = "invalid_from_seq", UNPROCESSABLE_ENTITY, "The run has no event with this sequence to fork at.";
     RetryNodeInvalid = "retry_node_invalid", UNPROCESSABLE_ENTITY, "The run cannot be retried from this node: the workflow has no such node, or the run never reached it; details.nodeId names it.";
     RetryNothingFailed = "retry_nothing_failed", UNPROCESSABLE_ENTITY, "The run failed, but not at a node that could run again; the message says what can be done.";

@@ -20,7 +20,7 @@ use crate::settings::{
     Lookup, Parse, Setting, log_format, log_level, paths, plain, port, read_secret, switch, whole,
     words,
 };
-use crate::wire::Settings;
+use crate::wire::{Again, Settings};
 
 const DEFAULT_PORT: u16 = 8787;
 const DEFAULT_HEARTBEAT_MS: u64 = 10_000;
@@ -35,6 +35,18 @@ pub(crate) struct Settled {
 }
 
 pub(crate) fn settle(args: ServeArgs) -> Result<Settled, CommandError> {
+    let again = args.clone();
+    let mut settled = settle_once(args)?;
+    settled.settings.again = Some(Again::new(move || {
+        let Settled { settings, lookup, .. } = settle_once(again.clone())?;
+        let mut shown = lookup.shown;
+        shown.extend(settings.config.effective(settings.variable)?);
+        Ok((settings, shown))
+    }));
+    Ok(settled)
+}
+
+fn settle_once(args: ServeArgs) -> Result<Settled, CommandError> {
     let named = args.config.or_else(|| environment("CALLBOARD_CONFIG").map(PathBuf::from));
     let config = Config::load(named.as_deref())?;
     let mut lookup = Lookup::new(&config);
@@ -84,6 +96,7 @@ pub(crate) fn settle(args: ServeArgs) -> Result<Settled, CommandError> {
         lease,
         heartbeat,
         config,
+        again: None,
     };
     Ok(Settled { settings, log, log_format, lookup })
 }

@@ -21,7 +21,7 @@ use crate::signature::Signature;
 #[derive(Debug)]
 pub struct AgentRegistry {
     store: Packs,
-    policy: Arc<Policy>,
+    policy: RwLock<Arc<Policy>>,
     current: RwLock<Arc<Snapshot>>,
     /// Which generation of the stored packs is known here at least.
     generation: AtomicU64,
@@ -54,29 +54,24 @@ impl AgentRegistry {
         loaded: Vec<Installed>,
     ) -> Result<(Self, Vec<Left>), StoreError> {
         let (store, policy) = (Packs::new(store), Arc::new(policy));
-        let given: Vec<_> = loaded.iter().map(|pack| pack.pack.clone()).collect();
-        let mut packs = loaded;
-        let mut left = Vec::new();
-        for pack in std::mem::take(&mut packs) {
-            // The host brings its packs in any order, so one looks at all of them.
-            match check_dependencies(&pack.pack, given.iter()) {
-                Ok(()) => packs.push(pack),
-                Err(why) => left.push(Left { id: pack.id(), why }),
-            }
-        }
-        for stored in store.all_packs().await? {
-            let archive = store.pack_archive(&stored.id, &stored.digest).await?;
-            let Some(archive) = archive else { continue };
-            let (id, policy) = (stored.id.clone(), policy.clone());
-            match blocking(move || load(stored, archive, &policy)).await? {
-                Ok(installed) if packs.iter().any(|pack| pack.place() == installed.place()) => {}
-                Ok(installed) => packs.push(behind(&packs, installed)),
-                Err(why) => left.push(Left { id, why }),
-            }
-        }
-        let current = RwLock::new(Arc::new(Snapshot::new(packs)));
+        let (snapshot, left) = gather(&store, &policy, loaded).await?;
+        let (policy, current) = (RwLock::new(policy), RwLock::new(Arc::new(snapshot)));
         let (generation, changing) = Default::default();
         Ok((Self { store, policy, current, generation, changing }, left))
+    }
+
+    /// The same again, with what the host's files say now. Runs keep the packs that they were born with.
+    pub async fn reload(
+        &self,
+        policy: Policy,
+        loaded: Vec<Installed>,
+    ) -> Result<Vec<Left>, StoreError> {
+        let _changing = self.changing.lock().await;
+        let policy = Arc::new(policy);
+        let (snapshot, left) = gather(&self.store, &policy, loaded).await?;
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        self.swap(|_| snapshot);
+        Ok(left)
     }
 
     /// What is installed right now.
@@ -84,8 +79,8 @@ impl AgentRegistry {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Checks a pack and keeps it. The same bytes again are no error; other bytes under a known version are.
@@ -96,7 +91,7 @@ impl AgentRegistry {
         unsigned: Unsigned,
         at: Timestamp,
     ) -> Result<(Arc<Installed>, PutPack), InstallError> {
-        let policy = Policy { unsigned, ..Policy::clone(&self.policy) };
+        let policy = Policy { unsigned, ..Policy::clone(&self.policy()) };
         let (archive, signature) = (offer.archive.clone(), offer.signature.clone());
         let vetted = blocking(move || vet(offer, &policy, &mut Report::default())).await??;
         let stored = to_store(&owner, &vetted, &archive, signature, at);
@@ -152,7 +147,7 @@ impl AgentRegistry {
         let Some(archive) = self.store.pack_archive(&stored.id, &stored.digest).await? else {
             return Ok(());
         };
-        let (id, policy) = (stored.id.clone(), self.policy.clone());
+        let (id, policy) = (stored.id.clone(), self.policy());
         match blocking(move || load(stored, archive, &policy)).await? {
             Ok(installed) => self.swap(|snapshot| snapshot.with(Arc::new(installed))),
             Err(why) => {
@@ -216,6 +211,35 @@ fn to_store(
         installed_at: at,
         is_removed: false,
     }
+}
+
+/// The packs that the host was given, and those that were installed.
+async fn gather(
+    store: &Packs,
+    policy: &Arc<Policy>,
+    loaded: Vec<Installed>,
+) -> Result<(Snapshot, Vec<Left>), StoreError> {
+    let given: Vec<_> = loaded.iter().map(|pack| pack.pack.clone()).collect();
+    let mut packs = loaded;
+    let mut left = Vec::new();
+    for pack in std::mem::take(&mut packs) {
+        // The host brings its packs in any order, so one looks at all of them.
+        match check_dependencies(&pack.pack, given.iter()) {
+            Ok(()) => packs.push(pack),
+            Err(why) => left.push(Left { id: pack.id(), why }),
+        }
+    }
+    for stored in store.all_packs().await? {
+        let archive = store.pack_archive(&stored.id, &stored.digest).await?;
+        let Some(archive) = archive else { continue };
+        let (id, policy) = (stored.id.clone(), policy.clone());
+        match blocking(move || load(stored, archive, &policy)).await? {
+            Ok(installed) if packs.iter().any(|pack| pack.place() == installed.place()) => {}
+            Ok(installed) => packs.push(behind(&packs, installed)),
+            Err(why) => left.push(Left { id, why }),
+        }
+    }
+    Ok((Snapshot::new(packs), left))
 }
 
 /// Checks a stored pack as if it were installed today: a key that is no longer trusted admits nothing, and no

@@ -124,7 +124,7 @@ impl Driver<'_> {
             memory,
             files,
             budget: birth.budget.clone(),
-            payers: Payers::of(birth, &inner.options.limits, Budgets::new(store.clone())),
+            payers: Payers::of(birth, &inner.limits(), Budgets::new(store.clone())),
             trace: TraceContext::below(birth, &attempt.node, attempt.visit),
             forebears: birth.forebears(),
             claim: self.claim.clone(),

@@ -72,7 +72,7 @@ impl Engine {
             }
         }
         inner.directory.admit_models(&order.configurable)?;
-        let host = inner.options.limits;
+        let host = inner.limits();
         let limits = self.admit(&entry.plan, &order, host).await?;
         let budget = RunBudget::admit(&order.configurable, &host, None)?;
         // Before the clock: whatever the run sees was written before it says that it began.

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use callboard_core::{Cron, Plan, ScheduleError};
 use callboard_protocol::{
-    Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowTrigger, hex,
+    Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowId, WorkflowTrigger, hex,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -129,7 +129,7 @@ impl Scheduler {
     /// member owns their workflow; where nobody does, their runs are this owner's.
     pub async fn declare_loaded(&self, owner: Owner, mode: KeyMode) -> Result<(), StoreError> {
         let host = self.inner.host.get_or_init(|| HostOwner { owner, mode });
-        for entry in self.inner.engine.catalog().loaded() {
+        for entry in self.inner.engine.catalog().loaded().values() {
             self.declare_in(host, entry, &host.owner.tenant).await?;
             for tenant in self.tenants_of(host, entry).await? {
                 self.declare_in(host, entry, &tenant).await?;
@@ -139,11 +139,27 @@ impl Scheduler {
         Ok(())
     }
 
+    /// The same after definitions were loaded anew: what is not loaded any more fires no more. A tenant that has
+    /// registered a workflow of the same id declares its schedules when it registers it again.
+    pub async fn declare_again(&self, gone: &[WorkflowId]) -> Result<(), StoreError> {
+        let Some(host) = self.inner.host.get() else { return Ok(()) };
+        for id in gone {
+            let mut tenants = self.inner.engine.roster().tenants_owning(host.mode, id).await?;
+            tenants.push(host.owner.tenant.clone());
+            for tenant in tenants {
+                let owner = Owner { tenant, ..host.owner.clone() };
+                let place = Scope::of_owner(&owner, host.mode);
+                self.inner.schedules.declare_schedules(&place, id, Vec::new()).await?;
+            }
+        }
+        self.declare_loaded(host.owner.clone(), host.mode).await
+    }
+
     /// The same after a portfolio of this tenant has changed. After a crash before this, the next start does it.
     pub async fn redeclare_loaded(&self, changed: &Tenant) -> Result<(), StoreError> {
         let Some(host) = self.inner.host.get() else { return Ok(()) };
         let loaded = self.inner.engine.catalog().loaded();
-        for entry in loaded.filter(|entry| has_schedules(&entry.plan)) {
+        for entry in loaded.values().filter(|entry| has_schedules(&entry.plan)) {
             for tenant in [changed, &host.owner.tenant] {
                 self.declare_in(host, entry, tenant).await?;
             }

@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::app::Host;
 use crate::extract::Named;
 use crate::keys::Caller;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
 #[derive(Debug, Serialize)]
@@ -93,4 +93,25 @@ pub(super) async fn probe(
     let took_ms = host.now().since(began).as_millis();
     let (is_ready, problem) = (asked.is_ok(), asked.err());
     Answer::json(StatusCode::OK, &Probed { name, is_ready, problem, took_ms })
+}
+
+/// Everybody's workflows and packs change with it, so that it is for the operator. Names of files are for the tenant of
+/// those who start the host.
+pub(super) async fn reload(
+    State(host): State<Arc<Host>>,
+    caller: Caller,
+) -> Result<Answer, Problem> {
+    let Some(reload) = &host.app.reload else {
+        return Err(Problem::no_such("file that could be read again"));
+    };
+    match reload.reload().await {
+        Ok(reloaded) => Answer::json(StatusCode::OK, &reloaded),
+        Err(why) if caller.scope.tenant.as_str() == "default" => {
+            Err(Problem::new(Code::ReloadRefused, why.to_string()))
+        }
+        Err(_) => Err(Problem::new(
+            Code::ReloadRefused,
+            "a file of the host is wrong; nothing was changed, and its log says more",
+        )),
+    }
 }

@@ -181,6 +181,7 @@ impl TestHost {
             config: setup.config,
             elsewhere: None,
             readiness: Arc::new(StoreIsThere(Arc::clone(&store))),
+            reload: None,
             metrics: setup.metrics,
             links,
             annotations: Annotations::new(kept.clone()),

@@ -166,5 +166,13 @@ pub(super) static HOST: Family = Family::new(|| {
         )
         .needs("admin")
         .gives(OK, Gives::Json("ProbedProvider")),
+        post(
+            "reloadHost",
+            hosts::reload,
+            "POST /v1/host/callboard/reload",
+            "Read the host's workflows, packs, trusted keys and limits again, all or none",
+        )
+        .needs("admin")
+        .gives(OK, Gives::Json("ReloadedHost")),
     ]
 });

@@ -32,6 +32,8 @@ mod org_chart;
 mod own_key;
 #[path = "cli/packs.rs"]
 mod packs;
+#[path = "cli/prefixes.rs"]
+mod prefixes;
 #[path = "cli/questions.rs"]
 mod questions;
 #[path = "cli/reload.rs"]
@@ -90,6 +92,7 @@ const COMMANDS: &[&str] = &[
     "runs fork",
     "runs retry",
     "runs ancestry",
+    "runs keep",
     "runs signal",
     "inbox",
     "inbox list",

@@ -12,7 +12,66 @@ use callboard_protocol::{
 use super::{Client, EXTENSION, Kind, ended, once, segment, without_nulls};
 use crate::exit::CommandError;
 
+/// How many of the newest runs are looked through for one that begins so.
+const PAGES: usize = 10;
+const PAGE: usize = 100;
+/// A whole id: `run_` and 32 digits.
+const WHOLE: usize = 36;
+
+/// Whether this can be the beginning of a run's id. A handful of digits says nothing: ids begin with the time.
+fn is_begun(id: &str) -> bool {
+    id.strip_prefix("run_").is_some_and(|digits| {
+        digits.len() >= 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }) && id.len() < WHOLE
+}
+
 impl Client {
+    /// The id of the one run that begins so, of the newest thousand. A whole id, and one that no run begins with, is
+    /// taken as it is: the host says best what is wrong with it.
+    pub(crate) async fn whole_run_id(&self, begun: &str) -> Result<String, CommandError> {
+        if !is_begun(begun) {
+            return Ok(begun.to_owned());
+        }
+        let mut found = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut query = vec![("limit", PAGE.to_string())];
+            query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let asked = self.request_with(Method::GET, &format!("{EXTENSION}/runs"), &query)?;
+            // A key that may not list runs names them whole.
+            let Ok(page) = self.json::<Value>(asked).await else { break };
+            let ids = page["runs"].as_array().into_iter().flatten();
+            let ids = ids.filter_map(|run| run["runId"].as_str());
+            found.extend(ids.filter(|id| id.starts_with(begun)).map(str::to_owned));
+            cursor = page["nextCursor"].as_str().map(str::to_owned);
+            if cursor.is_none() {
+                break;
+            }
+        }
+        match found.as_slice() {
+            [] => Ok(begun.to_owned()),
+            [one] => Ok(one.clone()),
+            [first, second, ..] => {
+                let what = format!("{} runs begin with {begun}: {first}, {second} …", found.len());
+                Err(CommandError::usage(what).hint("write more of the id"))
+            }
+        }
+    }
+
+    pub(crate) async fn keep_run(&self, run: &str) -> Result<Value, CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/keep", segment(run));
+        self.json(self.request(Method::PUT, &path)).await
+    }
+
+    pub(crate) async fn release_run(&self, run: &str) -> Result<(), CommandError> {
+        let path = format!("{EXTENSION}/runs/{}/keep", segment(run));
+        self.send(self.request(Method::DELETE, &path)).await.map(drop)
+    }
+
+    pub(crate) async fn kept_runs(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, &format!("{EXTENSION}/kept-runs"))).await
+    }
+
     pub(crate) async fn create_run(
         &self,
         body: &CreateRun,
@@ -147,5 +206,23 @@ impl Client {
             true => Kind::RUN.missing(error, run),
             false => error,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_begun;
+
+    #[test]
+    fn only_what_can_be_the_beginning_of_an_id_is_looked_for() {
+        for (id, expected) in [
+            ("run_0199f2c4", true),
+            ("run_0199f2c4d1a87c5e9b3f60a1b2c3d4e5", false),
+            ("run_1", false),
+            ("noop", false),
+            ("run_0199/../x", false),
+        ] {
+            assert_eq!(is_begun(id), expected, "{id}");
+        }
     }
 }

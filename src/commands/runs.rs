@@ -6,6 +6,7 @@ mod cancel;
 mod diff;
 mod events;
 mod fork;
+mod keep;
 mod list;
 mod pause;
 mod report;
@@ -61,6 +62,8 @@ enum RunsCommand {
     Fork(fork::ForkArgs),
     /// Go on with runs that failed, from where they failed
     Retry(retry::RetryArgs),
+    /// Keep a run whatever retention says, or release it
+    Keep(keep::KeepArgs),
     /// Show which runs started a run
     Ancestry(ancestry::AncestryArgs),
 }
@@ -80,6 +83,7 @@ pub(crate) async fn run(args: RunsArgs, earlier: &Connection) -> Result<Exit, Co
         RunsCommand::Signal(args) => signal::run(args, earlier).await,
         RunsCommand::Fork(args) => fork::run(args, earlier).await,
         RunsCommand::Retry(args) => retry::run(args, earlier).await,
+        RunsCommand::Keep(args) => keep::run(args, earlier).await,
         RunsCommand::Ancestry(args) => ancestry::run(args, earlier).await,
     }
 }

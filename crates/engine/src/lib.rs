@@ -31,6 +31,7 @@ mod fork;
 mod heartbeats;
 mod in_memory;
 mod intercept;
+mod kept_runs;
 mod keys;
 mod ledger;
 mod links;
@@ -109,6 +110,7 @@ pub use heartbeats::{
 };
 pub use in_memory::InMemoryStore;
 pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
+pub use kept_runs::{KeptRun, KeptRuns};
 pub use keys::{Keys, Made, StoredKey};
 pub use ledger::{EffectState, LedgerRow};
 pub use links::LinkSecrets;

@@ -62,6 +62,8 @@ kinds! {
     FileVersion = "file-version",
     FileWrite = "file-write",
     Heartbeat = "heartbeat",
+    /// A run that retention leaves alone.
+    KeptRun = "kept-run",
     LinkGeneration = "link-generation",
     Maker = "maker",
     /// A standing member of a roster.

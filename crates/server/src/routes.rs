@@ -22,6 +22,7 @@ mod heartbeats;
 mod hosts;
 mod inbox;
 pub(crate) mod interrupts;
+mod kept_runs;
 mod keys;
 mod list;
 mod made;

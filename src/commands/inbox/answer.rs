@@ -56,8 +56,9 @@ pub(crate) struct AnswerArgs {
     host: HostArgs,
 }
 
-pub(super) async fn run(args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: AnswerArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let (node, value) = match (&args.node, typed(&args)) {
         (Some(node), Some(value)) => {
             // The host says best what is wrong with an answer to what is not asked, so only what is there is checked.

@@ -24,8 +24,12 @@ pub(crate) struct AncestryArgs {
     host: HostArgs,
 }
 
-pub(super) async fn run(args: AncestryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(
+    mut args: AncestryArgs,
+    earlier: &Connection,
+) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let mut line_of_descent = vec![client.run(&args.run).await?.1];
     let origin = client.origin(&args.run).await?;
     for above in &origin.runs {

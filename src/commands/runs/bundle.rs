@@ -29,8 +29,9 @@ pub(crate) struct BundleArgs {
     connection: Connection,
 }
 
-pub(super) async fn run(args: BundleArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: BundleArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let bundle = client.bundle(&args.run).await?;
     let Some(path) = args.out.filter(|_| !args.json) else {
         output::json(&bundle)?;

@@ -29,6 +29,7 @@ pub(super) async fn run(args: CancelArgs, earlier: &Connection) -> Result<Exit, 
     let client = args.connection.client(earlier)?;
     let mut exit = Exit::Done;
     for run in &args.runs {
+        let run = &client.whole_run_id(run).await?;
         let answer = match client.cancel(run, args.reason.clone()).await {
             Ok(answer) => answer,
             // The others are cancelled all the same.

@@ -38,8 +38,11 @@ pub(crate) struct DiffArgs {
 /// Events shown to a person; `--json` has them all.
 const SHOWN: usize = 40;
 
-pub(super) async fn run(args: DiffArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: DiffArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    for run in [&mut args.a, &mut args.b] {
+        *run = client.whole_run_id(run).await?;
+    }
     let (mut document, diff) = client.diff(&args.a, &args.b).await?;
     let comparison = client.comparison(&args.a, &args.b).await?;
     if args.host.json {

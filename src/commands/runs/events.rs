@@ -66,9 +66,10 @@ impl Mode {
     }
 }
 
-pub(super) async fn run(args: EventsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: EventsArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     check(&args)?;
     let client = args.connection.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let audience = if args.json { Audience::Machines } else { Audience::Experts };
     let definition = if args.json { None } else { definition_of_run(&client, &args.run).await? };
     if args.follow {

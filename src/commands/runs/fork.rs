@@ -54,9 +54,10 @@ enum Mode {
     Branch,
 }
 
-pub(super) async fn run(args: ForkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: ForkArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     check(&args)?;
     let client = args.connection.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let forked = client.fork(&args.run, &order(&args)).await;
     let forked = forked.map_err(|error| match error.code.as_deref() {
         Some("invalid_from_seq") => error.hint(numbers_of(&args.run)),

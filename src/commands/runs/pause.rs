@@ -34,8 +34,9 @@ enum Drain {
     Immediate,
 }
 
-pub(super) async fn run(args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: PauseArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let drain_policy = match args.drain {
         Drain::DrainCurrentNode => DrainPolicy::DrainCurrentNode,
         Drain::Immediate => DrainPolicy::Immediate,

@@ -25,8 +25,9 @@ pub(crate) struct ReportArgs {
     connection: Connection,
 }
 
-pub(super) async fn run(args: ReportArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: ReportArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = Client::new(&args.connection.or(earlier))?;
+    args.run = client.whole_run_id(&args.run).await?;
     let bundle = client.bundle(&args.run).await?;
     let workflow = bundle.pointer("/run/workflowId").and_then(Value::as_str).unwrap_or_default();
     // A report is worth having without the picture: the workflow may be gone, or not for this key.

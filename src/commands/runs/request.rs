@@ -45,8 +45,9 @@ struct Line {
     cost_usd: Option<f64>,
 }
 
-pub(super) async fn run(args: RequestArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: RequestArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     if let Some(call) = args.call {
         let found: Value =
             client.get(&Kind::CALLED_RUN, &args.run, &format!("/calls/{call}")).await?;

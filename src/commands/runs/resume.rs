@@ -19,8 +19,9 @@ pub(crate) struct ResumeArgs {
     host: HostArgs,
 }
 
-pub(super) async fn run(args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: ResumeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let answer = client.resume(&args.run, args.reason).await?;
     args.host.show(&answer, &format!("{} resumed", args.run))
 }

@@ -84,7 +84,7 @@ pub(crate) struct RetryArgs {
 pub(super) async fn run(args: RetryArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
     match &args.run {
-        Some(run) => retry_one(&args, &client, run).await,
+        Some(run) => retry_one(&args, &client, &client.whole_run_id(run).await?).await,
         None => retry_many(&args, &client).await,
     }
 }

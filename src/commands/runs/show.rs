@@ -20,8 +20,9 @@ pub(crate) struct ShowArgs {
     host: HostArgs,
 }
 
-pub(super) async fn run(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let (document, snapshot) = client.run(&args.run).await?;
     if args.host.json {
         output::json(&document)?;

@@ -34,8 +34,9 @@ pub(crate) struct SignalArgs {
     host: HostArgs,
 }
 
-pub(super) async fn run(args: SignalArgs, earlier: &Connection) -> Result<Exit, CommandError> {
+pub(super) async fn run(mut args: SignalArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
+    args.run = client.whole_run_id(&args.run).await?;
     let mut body = json!({ "value": args.value });
     for (key, name) in [("sourceRunId", args.source_run), ("sourceEngineId", args.source_engine)] {
         if let Some(name) = name {

@@ -36,6 +36,7 @@ mod idempotency;
 mod inbox;
 mod interrupts;
 mod isolation;
+mod kept_runs;
 mod keys;
 mod live;
 mod load;

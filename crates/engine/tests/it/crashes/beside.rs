@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use callboard_engine::{
     Annotations, DeploymentChange, Deployments, EnvelopeId, Envelopes, Filter, KeptEnvelope,
-    PackId, PackOwner, Packs, ProjectedEvent, Store, StoredPack,
+    KeptRun, KeptRuns, PackId, PackOwner, Packs, ProjectedEvent, Store, StoredPack,
 };
 use callboard_protocol::{
     Actor, Annotation, AnnotationTarget, Object, RunId, Signal, SignalKind, Timestamp,
@@ -76,7 +76,7 @@ async fn deploy(host: &Host) {
 #[async_trait(?Send)]
 impl Scenario for Beside {
     fn steps(&self) -> usize {
-        7
+        9
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -103,7 +103,19 @@ impl Scenario for Beside {
             3 => deploy(host).await,
             4 => install(1).await,
             5 => drop(packs.remove_pack(&pack(1).id).await.unwrap()),
-            _ => install(2).await,
+            6 => install(2).await,
+            7 => {
+                let run_id = the_run(&*host.store).await;
+                let (kept_at, kept_by) = (Timestamp::default(), "key:one".to_owned());
+                let kept = KeptRun { run_id, kept_at, kept_by };
+                let is_kept = KeptRuns::new(host.store.clone()).keep(&scope(), &kept).await;
+                assert!(is_kept.unwrap());
+            }
+            _ => {
+                let run = the_run(&*host.store).await;
+                // Whoever asks again finds that it is done.
+                let _ = KeptRuns::new(host.store.clone()).release(&scope(), &run).await.unwrap();
+            }
         }
     }
 
@@ -125,6 +137,7 @@ impl Scenario for Beside {
             deployed.map(|deployed| (deployed.version, deployed.state)),
             offered.collect::<Vec<_>>(),
             second.map(|archive| archive.to_vec()),
+            KeptRuns::new(store.clone()).list(&scope()).await.unwrap(),
         ])
     }
 }

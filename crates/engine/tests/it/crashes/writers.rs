@@ -22,6 +22,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/envelopes.rs", "beside_runs"),
     ("engine/src/files/store.rs", "files"),
     ("engine/src/heartbeats/stored.rs", "heartbeats"),
+    ("engine/src/kept_runs.rs", "beside_runs"),
     ("engine/src/keys.rs", "access"),
     ("engine/src/ledger.rs", "outward_calls"),
     ("engine/src/links.rs", "access"),

@@ -3,11 +3,11 @@
 use super::queries::{
     BUNDLE_QUERY, CALLS_QUERY, DIFF_QUERY, LIST_QUERY, POLL_QUERY, SNAPSHOTS_QUERY, STREAM_QUERY,
 };
-use super::{ACCEPTED, CREATED, OK};
-use crate::operations::{Family, Gives, get, post};
+use super::{ACCEPTED, CREATED, NO_CONTENT, OK};
+use crate::operations::{Family, Gives, delete, get, post, put};
 use crate::routes::{
     annotations, artifacts, bundle, calls, cancel, channels, create, diff, events, everything,
-    fork, list, pause, read, retry,
+    fork, kept_runs, list, pause, read, retry,
 };
 use crate::v2::{answer, body, effects};
 
@@ -164,6 +164,30 @@ pub(super) static RUNS: Family = Family::new(|| {
         .needs("approvals:respond")
         .takes("CreateAnnotation")
         .gives(CREATED, Gives::Json("Annotation")),
+        put(
+            "keepRun",
+            kept_runs::keep,
+            "PUT /v1/host/callboard/runs/{runId}/keep",
+            "Keep a run for ever, whatever retention says",
+        )
+        .needs("runs:create")
+        .gives(OK, Gives::Json("KeptRun")),
+        delete(
+            "releaseRun",
+            kept_runs::release,
+            "DELETE /v1/host/callboard/runs/{runId}/keep",
+            "Let retention remove a kept run again",
+        )
+        .needs("runs:create")
+        .gives(NO_CONTENT, Gives::Nothing),
+        get(
+            "listKeptRuns",
+            kept_runs::list,
+            "GET /v1/host/callboard/kept-runs",
+            "List the runs that are kept for ever",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("KeptRunList")),
         post(
             "writeChannel",
             channels::write,

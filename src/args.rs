@@ -126,7 +126,7 @@ pub(crate) enum Command {
     Spend(spend::SpendArgs),
     /// The processes that drive runs, and whether providers of models answer
     Hosts(hosts::HostsArgs),
-    /// The database of a host itself: status, backup, restore
+    /// The database of a host itself: status, stats, backup, restore
     Db(db::DbArgs),
     /// What changed access or policy, and whether the log of it is whole
     Audit(audit::AuditArgs),

@@ -168,6 +168,7 @@ const COMMANDS: &[&str] = &[
     "console",
     "db",
     "db status",
+    "db stats",
     "db backup",
     "db restore",
     "config",

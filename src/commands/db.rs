@@ -2,6 +2,7 @@
 
 mod backup;
 mod restore;
+mod stats;
 mod status;
 
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ pub(crate) struct DbArgs {
 enum DbCommand {
     /// Show schema, size and what is in it
     Status(status::StatusArgs),
+    /// Show where the bytes of a data folder are, and how much room is left
+    Stats(stats::StatsArgs),
     /// Write the database and the files of runs to one archive, also while a host serves
     Backup(backup::BackupArgs),
     /// Make a data folder from an archive
@@ -37,6 +40,7 @@ enum DbCommand {
 pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
     match args.command {
         DbCommand::Status(args) => status::run(args).await,
+        DbCommand::Stats(args) => stats::run(&args),
         DbCommand::Backup(args) => backup::run(&args),
         DbCommand::Restore(args) => restore::run(&args),
     }

@@ -28,3 +28,19 @@ fn a_folder_is_counted_while_its_host_serves() -> Result<()> {
     ensure!(found["tables"]["events"].as_u64() > Some(2), "{found}");
     Ok(())
 }
+
+#[test]
+fn the_bytes_of_a_folder_are_told_by_table() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&[])?;
+    let ended = terminal.at(host.url()).command(&["run", "noop", "--follow"]).status()?;
+    ensure!(ended.success());
+    let output = terminal.command(&["db", "stats", "--data", "data", "--json"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stats: Value = serde_json::from_slice(&output.stdout)?;
+    ensure!(stats["tables"]["events"].as_u64() > Some(0), "{stats}");
+    ensure!(stats["diskFreeBytes"].as_u64() > Some(0), "{stats}");
+    let nothing = terminal.run(&["db", "stats", "--data", "nothing"])?;
+    ensure!(nothing.starts_with("exit: 1\n"), "{nothing}");
+    Ok(())
+}

@@ -10,5 +10,5 @@ mod status;
 
 pub use lock::FolderLock;
 pub use postgres::{ConnectError, Look, PostgresStore, SealKey};
-pub use sqlite::{Copied, OpenError, SqliteStore};
+pub use sqlite::{Copied, OpenError, Sizes, SqliteStore};
 pub use status::Status;

@@ -29,11 +29,13 @@ mod records;
 mod rest;
 mod retention;
 mod rows;
+mod sizes;
 mod status;
 mod writer;
 
 pub use backup::Copied;
 pub use open::OpenError;
+pub use sizes::Sizes;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

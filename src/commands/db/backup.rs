@@ -22,7 +22,7 @@ pub(super) const DATABASE: &str = "callboard.db";
 /// The files of runs, in both.
 const WORKSPACES: &str = "workspaces";
 /// What a folder of a run may hold below itself; deeper ones are not made by tools.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -95,11 +95,10 @@ fn write(data: &Path, target: &Path) -> Result<Manifest, CommandError> {
     let manifest = Manifest::new(SystemClock.now(), schema, runs, position);
     let written = archive::write(archive.as_file_mut(), &files, manifest);
     let manifest = written.map_err(|error| failed(&error))?;
-    let read = archive::read(archive.path(), None).and_then(|read| match read == manifest {
-        true => Ok(()),
-        false => Err(ArchiveError::Changed("what was written is not what was meant".to_owned())),
-    });
-    read.map_err(|error| failed(&error))?;
+    let read = archive::read(archive.path(), None).map_err(|error| failed(&error))?;
+    if read != manifest {
+        return Err(failed(&ArchiveError::Changed("it was written otherwise".to_owned())));
+    }
     archive.persist_noclobber(target).map_err(|error| failed(&error))?;
     let synced = fs::File::open(beside).and_then(|folder| folder.sync_all());
     synced.map_err(|error| failed(&error))?;

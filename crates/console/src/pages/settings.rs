@@ -1,5 +1,6 @@
 //! Keys, secrets, webhooks, what clients see of this host, and who is signed in.
 
+mod interface;
 mod letters;
 mod outside;
 
@@ -58,6 +59,7 @@ fn tab_links(visit: &Visit, here: &str) -> Markup {
         ("host", "Host", "manifest:read"),
         ("providers", "Providers", "manifest:read"),
         ("tools", "Tools", "manifest:read"),
+        ("http", "HTTP", ""),
     ];
     let links: Vec<(String, &str, bool)> = all
         .iter()
@@ -77,6 +79,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         "host" => (about(&visit).await?, host("capabilities")),
         "tools" => (outside::tools(&visit).await?, "/v1/tools".to_owned()),
         "providers" => (outside::providers(&visit).await?, host("hosts")),
+        "http" => (interface::operations(&visit).await?, interface::DOCUMENT.to_owned()),
         _ => (you(&visit), host("whoami")),
     };
     let body = html! { (heading("Settings", html! {})) (tab_links(&visit, &tab)) (content) };

@@ -239,6 +239,11 @@ fn host() -> MadeUp {
     );
     say(&ext("capabilities"), json!({ "implementation": { "name": "n" }, "limits": { "l": 1 } }));
     say(
+        "/v1/openapi.json",
+        json!({ "paths": { "/p": { "get": { "summary": "s", "x-openwop-scope": "x",
+            "parameters": [{ "in": "query", "name": "n", "description": "d" }] } } } }),
+    );
+    say(
         "/v1/tools",
         json!([{ "toolId": "t", "description": "d", "source": "s", "inputSchema": { "a": "b" } }]),
     );
@@ -280,6 +285,7 @@ async fn hostile_text_stays_text_on_every_page() {
         "/console/files",
         "/console/file?path=p",
         "/console/money",
+        "/console/settings?tab=http",
         "/console/settings",
         "/console/settings?tab=keys",
         "/console/settings?tab=secrets",

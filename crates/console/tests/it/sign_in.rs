@@ -257,9 +257,28 @@ async fn a_host_that_knows_only_the_protocol_is_shown_as_far_as_it_answers() {
         ("/console/workflows/w", "Start it"),
         ("/console/money", "No run cost anything"),
         ("/console/settings", "first admin key"),
+        ("/console/settings?tab=http", "no OpenAPI document"),
     ] {
         let page = browser.get(path).await;
         assert_eq!(page.status, 200, "{path}: {}", page.text);
         assert!(page.text.contains(shown), "{path}: {}", page.text);
     }
+}
+
+#[tokio::test]
+async fn the_interface_is_shown_as_the_host_describes_it() {
+    let host = MadeUp::default();
+    let read = json!({ "summary": "Read a run", "x-openwop-scope": "runs:read",
+        "parameters": [{ "in": "query", "name": "after" }, { "in": "path", "name": "unseen" }] });
+    let alive = json!({ "summary": "Whether it lives" });
+    let paths = json!({ "/v1/runs/{runId}": { "get": read }, "/healthz": { "get": alive } });
+    host.say("/v1/openapi.json", json!({ "paths": paths }));
+    let mut browser = Browser::signed_in(host).await;
+    let page = browser.get("/console/settings?tab=http").await;
+    assert_eq!(page.status, 200, "{}", page.text);
+    for shown in ["/v1/runs/{runId}", "Read a run", "runs:read", "after", "no key", "/openapi.json"]
+    {
+        assert!(page.text.contains(shown), "{shown}: {}", page.text);
+    }
+    assert!(!page.text.contains("unseen"), "{}", page.text);
 }

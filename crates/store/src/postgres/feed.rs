@@ -10,7 +10,7 @@ use super::session::Session;
 
 /// Numbers what is committed. The row of the clock is held until the commit, so places become visible in their order.
 /// After a failover or a restore another server or timeline gives places: it leaps, so that no reader stands ahead of
-/// what comes.
+/// what comes. The timeline is that of what is being written: the one in the control file is known a checkpoint later.
 macro_rules! number {
     ($wait:literal) => {
         concat!(
@@ -20,7 +20,7 @@ macro_rules! number {
             "),
              here AS MATERIALIZED (
                  SELECT (SELECT system_identifier FROM pg_control_system()) || '/'
-                     || (SELECT timeline_id FROM pg_control_checkpoint()) AS server
+                     || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS server
                  FROM clock),
              base AS MATERIALIZED (
                  SELECT here.server, CASE WHEN clock.server IN ('', here.server)
@@ -60,6 +60,17 @@ async fn position(session: &Session) -> Result<u64, Fault> {
     row.map_or(Ok(0), |row| unsigned(&row, 0))
 }
 
+/// Where the next append after this place begins, and the newest place. Nobody reads through places that were leapt over.
+async fn bounds(session: &Session, after: u64) -> Result<(u64, u64), Fault> {
+    let sql =
+        "SELECT position, (SELECT last - count FROM log_feed WHERE last > $1 ORDER BY last LIMIT 1)
+         FROM log_clock";
+    let Some(row) = session.row(sql, &[&signed(after)]).await? else { return Ok((after, 0)) };
+    let newest = unsigned(&row, 0)?;
+    let first = value::<Option<i64>>(&row, 1)?.map_or(newest, |first| first.unsigned_abs());
+    Ok((first.max(after), newest))
+}
+
 /// Everything that was committed before has a place up to here.
 pub(super) async fn newest(session: &Session) -> Result<LogPosition, Fault> {
     while session.row(NUMBER_ALL, &[]).await?.is_some() {}
@@ -74,7 +85,8 @@ pub(super) async fn read(
     most: u64,
 ) -> Result<Window, Fault> {
     number(session).await?;
-    let until = after.0.saturating_add(most).min(position(session).await?).max(after.0);
+    let (first, newest) = bounds(session, after.0).await?;
+    let until = first.saturating_add(most).min(newest).max(after.0);
     let mut window = Window { events: Vec::new(), until: LogPosition(until) };
     if until == after.0 {
         return Ok(window);

@@ -273,8 +273,10 @@ pub(super) fn is_late(error: &tokio_postgres::Error) -> bool {
         Some(code) => *code == SqlState::CANNOT_CONNECT_NOW,
         None => {
             let source = std::error::Error::source(error);
-            let is_network =
-                source.is_some_and(|source| source.downcast_ref::<io::Error>().is_some());
+            // A certificate that does not fit will not fit later.
+            let is_network = source
+                .and_then(|source| source.downcast_ref::<io::Error>())
+                .is_some_and(|error| error.kind() != io::ErrorKind::InvalidData);
             is_network || error.is_closed() || reason(error).contains("timed out")
         }
     }

@@ -9,6 +9,7 @@ mod live;
 mod load;
 mod measure;
 mod paths;
+mod postgres;
 mod raw;
 mod report;
 mod steps;
@@ -41,6 +42,9 @@ pub(crate) struct Options {
     /// Another binary, such as that of an earlier commit, to compare what clients do with, by turns
     #[arg(long, value_name = "PATH")]
     against: Option<PathBuf>,
+    /// Measure hosts on a PostgreSQL of Debian's packages instead, beside the same rows without a host
+    #[arg(long, conflicts_with_all = ["write", "only", "against"])]
+    postgres: bool,
     /// Serve the bytes of a file; what the benchmark compares reads with
     #[arg(long, value_name = "PATH", hide = true)]
     serve_bare: Option<PathBuf>,
@@ -124,7 +128,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let root = workspace::root()?;
-    if cfg!(debug_assertions) {
+    // A binary that was given, measured a little: it is only tried whether everything runs.
+    let is_trial = options.postgres && options.quick && options.bin.is_some();
+    if cfg!(debug_assertions) && !is_trial {
         // The generator shares the cores with the host: an unoptimised one would measure itself.
         return again_in_release(&root, options);
     }
@@ -137,6 +143,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Beside the build output, so that the disk is the project's and not a memory file system.
     let folder = tempfile::tempdir_in(workspace::target(&root)?)?;
+    if options.postgres {
+        say::line(runtime.block_on(postgres::measure(&binary, folder.path(), scale))?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let figures = runtime.block_on(measure::all(
         &binary,
         against.as_deref(),
@@ -164,6 +174,9 @@ fn again_in_release(root: &Path, options: &Options) -> Result<ExitCode> {
     }
     if options.write {
         command.arg("--write");
+    }
+    if options.postgres {
+        command.arg("--postgres");
     }
     if let Some(part) = options.only.and_then(|part| part.to_possible_value()) {
         command.arg("--only").arg(part.get_name());

@@ -12,6 +12,8 @@ mod crashes;
 mod database;
 #[path = "cluster/db.rs"]
 mod db;
+#[path = "cluster/failover.rs"]
+mod failover;
 #[expect(dead_code, reason = "hosts of a cluster are started from a command of their own")]
 #[path = "support/host.rs"]
 mod host;
@@ -25,10 +27,14 @@ mod proxy;
 mod rolling;
 #[path = "../crates/store/tests/given/server.rs"]
 mod server;
+#[path = "cluster/soak.rs"]
+mod soak;
 #[path = "cluster/stage.rs"]
 mod stage;
 #[path = "cluster/starts.rs"]
 mod starts;
+#[path = "cluster/tls.rs"]
+mod tls;
 /// Where the shared helpers look for each other.
 mod support {
     pub(crate) use crate::host;

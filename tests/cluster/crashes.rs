@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::api::Api;
 use crate::database::Database;
-use crate::stage::{LONG_LEASE, SHORT_LEASE, Story, finish, host_on, insist, runs_of};
+use crate::stage::{CRASH_LEASE, LONG_LEASE, SHORT_LEASE, Story, finish, host_on, insist, runs_of};
 use crate::{Cluster, inside, register, server, workflow};
 
 /// Callers that insist, each on runs of its own; answers the run of each key.
@@ -62,8 +62,8 @@ pub(crate) async fn settle(
 async fn a_crash_of_the_server_loses_nothing_acknowledged() -> Result<()> {
     let Some(mut database) = Database::start()? else { return Ok(()) };
     let folder = TempDir::new()?;
-    let (_one, first) = host_on(&folder, "one", &database.address(), LONG_LEASE)?;
-    let (_other, second) = host_on(&folder, "other", &database.address(), LONG_LEASE)?;
+    let (_one, first) = host_on(&folder, "one", &database.address(), CRASH_LEASE)?;
+    let (_other, second) = host_on(&folder, "other", &database.address(), CRASH_LEASE)?;
     register(&first, &workflow("wait", "core.delay", json!({ "durationMs": 500 }))).await?;
     let apis = [first.clone(), second];
     let load = load(&apis, "wait", 6, 8).await;
@@ -77,7 +77,7 @@ async fn a_crash_of_the_server_loses_nothing_acknowledged() -> Result<()> {
     let stories = settle(&first, "wait", load).await?;
     assert_eq!(stories.len(), 48);
     for (run, story) in &stories {
-        assert_eq!(story.count("run.resumed"), 0, "{run} has lost its holder: {story:?}");
+        ensure!(story.count("run.resumed") <= 1, "{run}: {story:?}");
     }
     Ok(())
 }

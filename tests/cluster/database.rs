@@ -1,4 +1,4 @@
-//! A PostgreSQL that one test has to itself: it may crash and come back.
+//! A PostgreSQL that one test has to itself: it may crash, come back, have a replica and speak TLS.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::chown;
@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Database {
     folder: PathBuf,
     programs: PathBuf,
+    settings: Vec<String>,
     pub(crate) port: u16,
     /// Their standard input is the server's life. One that has crashed leaves its shell.
     shells: Vec<Child>,
@@ -66,9 +67,58 @@ impl Database {
         make.args(["--no-sync", "--encoding=UTF8", "--auth=scram-sha-256", "--username", USER]);
         make.arg("--pwfile").arg(&password).arg("--pgdata").arg(folder.join("data"));
         run(make)?;
-        let mut database = Self { folder, programs, port: free_port()?, shells: Vec::new() };
+        let settings = Vec::new();
+        let mut database =
+            Self { folder, programs, settings, port: free_port()?, shells: Vec::new() };
         database.come_up()?;
         Ok(Some(database))
+    }
+
+    /// A server that follows this one.
+    pub(crate) fn replica(&self) -> Result<Self> {
+        let folder = folder()?;
+        let mut copy = command(&self.programs.join("pg_basebackup"))?;
+        copy.env("PGPASSWORD", PASSWORD).args([
+            "-h",
+            "127.0.0.1",
+            "-U",
+            USER,
+            "-R",
+            "-X",
+            "stream",
+        ]);
+        copy.args(["--no-sync", "--checkpoint=fast", "-p"]).arg(self.port.to_string());
+        copy.arg("-D").arg(folder.join("data"));
+        run(copy)?;
+        let (programs, settings) = (self.programs.clone(), self.settings.clone());
+        let mut replica =
+            Self { folder, programs, settings, port: free_port()?, shells: Vec::new() };
+        replica.come_up()?;
+        Ok(replica)
+    }
+
+    /// Makes the replica a server that takes writes.
+    pub(crate) fn promote(&self) -> Result<()> {
+        let mut promote = command(&self.programs.join("pg_ctl"))?;
+        promote.args(["promote", "-w", "-t", "60", "-D"]).arg(self.folder.join("data"));
+        run(promote)
+    }
+
+    /// A file that the server can read, for settings that name it.
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.folder.join(name);
+        std::fs::write(&path, bytes)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        if let Some((user, group)) = server::owner()? {
+            chown(&path, Some(user), Some(group))?;
+        }
+        Ok(path)
+    }
+
+    /// Counts from the next start on.
+    pub(crate) fn set(&mut self, setting: String) {
+        self.settings.push(setting);
     }
 
     pub(crate) fn come_up(&mut self) -> Result<()> {
@@ -80,6 +130,9 @@ impl Database {
         let mut shell = command(Path::new("/bin/sh"))?;
         shell.args(["-c", script, "sh"]).arg(&self.folder).arg(self.programs.join("postgres"));
         shell.arg(self.port.to_string());
+        for setting in &self.settings {
+            shell.arg("-c").arg(setting);
+        }
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         self.shells.push(shell.spawn()?);
         Ok(())

@@ -14,6 +14,8 @@ use crate::{Cluster, PATIENCE, SEAL_KEY};
 
 /// For tests in which nobody is to lose a run, however slow the machine is.
 pub(crate) const LONG_LEASE: u64 = 60_000;
+/// For tests in which creations may be written without an answer: nobody drives such a run until its lease has ended.
+pub(crate) const CRASH_LEASE: u64 = 10_000;
 /// For tests in which a run is to be lost soon.
 pub(crate) const SHORT_LEASE: u64 = 1_500;
 

@@ -6,6 +6,7 @@ mod dist;
 mod interop;
 mod say;
 mod screenshots;
+mod soak;
 mod source;
 mod sse;
 mod tidy;
@@ -39,6 +40,8 @@ enum Task {
     Dist(dist::Options),
     /// Measure the release binary beside the machine's raw limits
     Bench(bench::Options),
+    /// Let random faults happen to hosts on one PostgreSQL, and look whether anything was lost or done twice
+    Soak(soak::Options),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Task::Screenshots(options) => screenshots::run(&options),
         Task::Dist(options) => dist::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Soak(options) => soak::run(&options),
     };
     match outcome {
         Ok(code) => code,

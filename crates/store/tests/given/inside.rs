@@ -38,3 +38,18 @@ pub(crate) async fn pretend_schema(address: &str, version: i32) -> Result<()> {
     client.execute(sql, &[&version]).await?;
     Ok(())
 }
+
+/// From now on a commit is acknowledged when the replica has it, too. Waits until the replica follows.
+pub(crate) async fn replicate_synchronously(address: &str) -> Result<()> {
+    let (client, _connection) = connect(address).await?;
+    client.batch_execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await?;
+    client.batch_execute("SELECT pg_reload_conf()").await?;
+    let sql = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+    for _ in 0..600 {
+        if client.query_one(sql, &[]).await?.try_get::<_, i64>(0)? > 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    anyhow::bail!("no replica follows")
+}

@@ -147,3 +147,17 @@ fn tools_are_found_by_their_names() -> Result<()> {
     assert_snapshot!("tools_unknown", user.run(&["tools", "show", "openwop:core.files.wrte"])?);
     Ok(())
 }
+
+#[test]
+fn a_test_starts_the_runs_of_workflows_that_lie_beside() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let above = "nodes:\n  call:\n    type: core.flow.sub-workflow-invoke\n    inputs: { workflowRef: below }\n";
+    terminal.write("above.yaml", above)?;
+    terminal
+        .write("below.yaml", "nodes:\n  say: { type: core.identity, inputs: { said: hi } }\n")?;
+    let case = "workflow: above.yaml\ncases:\n  - name: said\n    expect: { events: [node.dispatched call, run.completed] }\n";
+    terminal.write("above.test.yaml", case)?;
+    let shown = terminal.output(&["workflows", "test", "above.test.yaml"])?;
+    ensure!(shown.contains("1 passed, 0 failed"), "{shown}");
+    Ok(())
+}

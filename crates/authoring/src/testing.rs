@@ -8,6 +8,7 @@ mod script;
 use std::sync::Arc;
 
 use callboard_core::{HostLimits, Plan};
+use callboard_protocol::WorkflowId;
 use serde_json::Value;
 
 use crate::problem::{Problem, Problems};
@@ -15,7 +16,7 @@ use crate::shape::{Field, Shape};
 use crate::tree::{Data, Tree};
 
 use expect::Expected;
-use script::{Played, Script};
+use script::{Others, Played, Script};
 
 /// The form of a file of cases.
 const FILE: &[Field] = &[
@@ -85,13 +86,18 @@ impl Cases {
         Ok(Self { workflow, cases })
     }
 
-    /// Plays every case against the workflow.
-    pub fn play(&self, plan: &Arc<Plan>, limits: HostLimits) -> Vec<Verdict> {
-        self.cases.iter().map(|case| verdict(case, plan, limits)).collect()
+    /// Plays every case against the workflow. Runs of other workflows are started where `others` finds those.
+    pub fn play(
+        &self,
+        plan: &Arc<Plan>,
+        limits: HostLimits,
+        others: &dyn Fn(&WorkflowId) -> Option<Arc<Plan>>,
+    ) -> Vec<Verdict> {
+        self.cases.iter().map(|case| verdict(case, plan, limits, others)).collect()
     }
 }
 
-fn verdict(case: &Tree, plan: &Arc<Plan>, limits: HostLimits) -> Verdict {
+fn verdict(case: &Tree, plan: &Arc<Plan>, limits: HostLimits, others: Others<'_>) -> Verdict {
     let text = |key: &str| case.get(key).and_then(Tree::text).unwrap_or_default().to_owned();
     let line = case.spot.line;
     let script = Script {
@@ -99,9 +105,9 @@ fn verdict(case: &Tree, plan: &Arc<Plan>, limits: HostLimits) -> Verdict {
         configurable: fields(case, "configurable"),
         answers: fields(case, "answers"),
     };
-    let complaint = match unknown_node(case, plan) {
+    let complaint = match unknown_node(case, plan, others) {
         Some(problem) => Some(problem.to_string()),
-        None => match script.play(plan, limits) {
+        None => match script.play(plan, limits, others) {
             Err(why) => Some(why),
             Ok(played) => complain(case, &played),
         },
@@ -111,9 +117,15 @@ fn verdict(case: &Tree, plan: &Arc<Plan>, limits: HostLimits) -> Verdict {
 }
 
 /// An answer of a node that there is not would be given to nobody.
-fn unknown_node(case: &Tree, plan: &Plan) -> Option<Problem> {
+fn unknown_node(case: &Tree, plan: &Plan, others: Others<'_>) -> Option<Problem> {
     let nodes = &plan.definition().nodes;
     let known = || nodes.iter().map(|node| node.id.as_str());
+    // A node of another workflow stands behind that one's id.
+    let is_of_another = |name: &str| {
+        let Some((workflow, node)) = name.split_once('.') else { return false };
+        let plan = others(&workflow.into());
+        plan.is_some_and(|plan| plan.definition().nodes.iter().any(|it| it.id.as_str() == node))
+    };
     let expected = case.get("expect");
     let named = [
         case.get("answers"),
@@ -121,7 +133,9 @@ fn unknown_node(case: &Tree, plan: &Plan) -> Option<Problem> {
         expected.and_then(|it| it.get("given")),
     ];
     let entries = named.into_iter().flatten().flat_map(Tree::entries);
-    let wrong = entries.into_iter().find(|entry| !known().any(|id| id == entry.key))?;
+    let wrong = entries
+        .into_iter()
+        .find(|entry| !known().any(|id| id == entry.key) && !is_of_another(&entry.key))?;
     let message = format!("there is no node {:?}", wrong.key);
     let kind = crate::problem::ProblemKind::Reference;
     let problem = Problem::new(kind, wrong.spot, &wrong.key, message);

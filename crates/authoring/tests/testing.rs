@@ -31,7 +31,7 @@ fn play(cases: &str) -> Vec<Verdict> {
     let plan = Arc::new(Plan::parse(canonical.as_bytes()).unwrap());
     let text = format!("workflow: letters.yaml\ncases:\n{cases}");
     let tree = read_tree(&text, Format::Yaml).unwrap();
-    Cases::of(&tree).unwrap().play(&plan, HostLimits::default())
+    Cases::of(&tree).unwrap().play(&plan, HostLimits::default(), &|_| None)
 }
 
 #[test]
@@ -119,4 +119,69 @@ fn a_wrong_file_of_cases_is_told_of() {
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told.iter().any(|line| line.contains("did you mean `name`?")), "{told:?}");
+}
+
+/// Invokes one run of `below`, and one for each of two items.
+const ABOVE: &str = "\
+id: above
+nodes:
+  invoke:
+    type: core.flow.sub-workflow-invoke
+    inputs: { workflowRef: below, inputs: { item: 1 } }
+  fan:
+    type: callboard.each
+    after: invoke
+    config: { workflowId: below, maxConcurrency: 2 }
+    inputs: { items: [2, 3] }
+";
+
+const BELOW: &str = "\
+id: below
+variables: { item: number }
+nodes:
+  ask: { agent: community.callboard.starter.triager, inputs: { n: \"${vars.item}\" } }
+  wait: { type: core.delay, after: ask, config: { durationMs: 1000 } }
+  tell: { type: core.identity, after: wait, inputs: { said: \"${nodes.ask.word}\" } }
+";
+
+fn plan(text: &str) -> Arc<Plan> {
+    let reading = read(Source { text, format: Format::Yaml, id: None });
+    Arc::new(Plan::parse(reading.canonical.unwrap().as_bytes()).unwrap())
+}
+
+#[test]
+fn runs_of_other_workflows_are_started_and_answered() {
+    let cases = "\
+workflow: above.yaml
+cases:
+  - name: each run has its answer
+    answers: { below.ask: [{ word: one }, { word: two }, { word: three }] }
+    expect:
+      took: 2000
+      given: { below.ask: { n: 3 } }
+      events: [node.dispatched invoke, node.completed invoke, node.dispatched fan, node.completed fan, run.completed]
+      outputs: { results: [{ said: two }, { said: three }] }
+  - name: a child that fails
+    answers: { below.ask: { fail: no_model } }
+    expect: { status: failed }
+  - name: nobody answers below
+    expect: { status: completed }
+  - name: a node that there is not
+    answers: { below.aks: { word: one } }
+    expect: {}
+";
+    let tree = read_tree(cases, Format::Yaml).unwrap();
+    let (above, below) = (plan(ABOVE), plan(BELOW));
+    let others =
+        |id: &callboard_protocol::WorkflowId| (id.as_str() == "below").then(|| Arc::clone(&below));
+    let play = |others: &dyn Fn(&callboard_protocol::WorkflowId) -> Option<Arc<Plan>>| {
+        Cases::of(&tree).unwrap().play(&above, HostLimits::default(), others)
+    };
+    let complaints: Vec<String> =
+        play(&others).into_iter().map(|verdict| verdict.complaint.unwrap_or_default()).collect();
+    assert_eq!((&*complaints[0], &*complaints[1]), ("", ""));
+    assert!(complaints[2].contains("node below.ask"), "{}", complaints[2]);
+    assert!(complaints[3].contains("there is no node \"below.aks\""), "{}", complaints[3]);
+    let alone = play(&|_| None).remove(2).complaint.unwrap();
+    assert!(alone.contains("node.failed invoke"), "{alone}");
 }

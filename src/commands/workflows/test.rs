@@ -1,10 +1,13 @@
 //! `callboard workflows test`: cases in a file, played without a host.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use callboard_authoring::{Cases, Format, Verdict, read_tree};
-use callboard_core::HostLimits;
+use callboard_core::{HostLimits, Plan};
+use callboard_protocol::WorkflowId;
 use clap::Args;
 use owo_colors::OwoColorize;
 use serde_json::json;
@@ -80,5 +83,25 @@ fn play(file: &Path) -> Result<Vec<Verdict>, CommandError> {
     let workflow = file.parent().unwrap_or(Path::new("")).join(&cases.workflow);
     let checked = check(&workflow, Types::Any)
         .map_err(|mistakes| CommandError::failed(mistakes.lines(&workflow).join("\n")))?;
-    Ok(cases.play(&Arc::new(checked.plan), HostLimits::default()))
+    let plan = Arc::new(checked.plan);
+    let folder = workflow.parent().unwrap_or(Path::new("")).to_owned();
+    // Each file is read once, however many runs of it there are.
+    let found = RefCell::new(BTreeMap::new());
+    let others = |id: &WorkflowId| {
+        let found = &mut *found.borrow_mut();
+        found.entry(id.clone()).or_insert_with(|| beside(&folder, id, &plan)).clone()
+    };
+    Ok(cases.play(&plan, HostLimits::default(), &others))
+}
+
+/// The workflow of another run: a file with its id as its name, beside the workflow that is tried, or that one itself.
+fn beside(folder: &Path, id: &WorkflowId, tried: &Arc<Plan>) -> Option<Arc<Plan>> {
+    if tried.id() == id {
+        return Some(Arc::clone(tried));
+    }
+    // An id is one part of a path.
+    let is_plain = !id.as_str().contains(['/', '\\', '.']);
+    let names = ["yaml", "yml", "json"].map(|ending| folder.join(format!("{id}.{ending}")));
+    let file = names.into_iter().find(|file| is_plain && file.is_file())?;
+    check(&file, Types::Any).ok().map(|checked| Arc::new(checked.plan))
 }

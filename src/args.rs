@@ -124,9 +124,9 @@ pub(crate) enum Command {
     Mcp(mcp::McpArgs),
     /// What models were paid, by day, agent, member, model and workflow
     Spend(spend::SpendArgs),
-    /// The processes that drive runs, and whether providers of models answer
+    /// The hosts that drive runs, and whether providers of models answer: list
     Hosts(hosts::HostsArgs),
-    /// The database of a host itself: status, stats, backup, restore
+    /// The database of a host itself: status, stats, backup, restore, migrate, copy
     Db(db::DbArgs),
     /// What changed access or policy, and whether the log of it is whole
     Audit(audit::AuditArgs),

@@ -15,6 +15,7 @@ mod known;
 mod models;
 mod others;
 mod packs;
+mod presence;
 mod providers;
 mod reload;
 pub(crate) mod sandbox;
@@ -56,6 +57,7 @@ use engine::deployments;
 use guard::Guard;
 use models::ModelWiring;
 use others::Others;
+use presence::Presence;
 pub(crate) use reload::Again;
 use reload::Reloader;
 use sandbox::Places;
@@ -259,6 +261,10 @@ impl Host {
         if let Database::Shared(store) = &database {
             let others = Others { store: store.clone(), engine: engine.clone(), keys, agents };
             tasks.spawn(others.watch(shutdown.clone()));
+            let (address, version) = (url.clone(), env!("CARGO_PKG_VERSION").to_owned());
+            let engine = engine.clone();
+            let presence = Presence { store: store.clone(), engine, address, version };
+            tasks.spawn(presence.keep(shutdown.clone()));
         }
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));

@@ -227,6 +227,54 @@ async fn keys_are_made_and_revoked_for_all_hosts() -> Result<()> {
     tokio::time::timeout(PATIENCE, ended).await.context("the stream of a revoked key goes on")
 }
 
+/// Every host is on the list of every other; one that was killed is still there, one that stopped is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_list_each_other() -> Result<()> {
+    let Some(cluster) = Cluster::new().await? else { return Ok(()) };
+    let ((one, first), (other, second)) = (cluster.host("one")?, cluster.host("other")?);
+    let hosts = async |api: &Api| -> Result<Vec<Value>> {
+        let found: Value = serde_json::from_str(&api.get("/v1/host/callboard/hosts").await?)?;
+        Ok(found["hosts"].as_array().cloned().unwrap_or_default())
+    };
+    let listed = until(async || {
+        let listed = hosts(&second).await?;
+        Ok((listed.len() == 2).then_some(listed))
+    });
+    let listed = listed.await?;
+    let at = |host: &Value| host["seen"]["address"].as_str().map(str::to_owned);
+    let addresses: Vec<_> = listed.iter().filter_map(at).collect();
+    ensure!(addresses.iter().any(|it| it == one.url()), "{listed:?}");
+    ensure!(addresses.iter().any(|it| it == other.url()), "{listed:?}");
+    let this: Vec<_> = listed.iter().filter(|it| it["seen"]["isThis"] == true).collect();
+    ensure!(this.len() == 1 && at(this[0]).as_deref() == Some(other.url()), "{listed:?}");
+    ensure!(listed.iter().all(|it| it["seen"]["isGone"] == false), "{listed:?}");
+    let shown = hosts_command(other.url())?;
+    ensure!(shown.contains(one.url()) && shown.contains(other.url()), "{shown}");
+
+    drop(second);
+    ensure!(other.stop("TERM")?.success());
+    until(async || Ok((hosts(&first).await?.len() == 1).then_some(()))).await
+}
+
+fn hosts_command(url: &str) -> Result<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    command.env_clear().env("CALLBOARD_API_KEY", KEY).args(["hosts", "list", "--url", url]);
+    Ok(String::from_utf8(command.output()?.stdout)?)
+}
+
+/// A start with an address that cannot be used leaves nothing behind.
+#[test]
+fn an_address_that_cannot_be_used_is_refused_before_a_folder_is_made() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("data");
+    let mut command = serve(&data);
+    let output = command.env("CALLBOARD_DATABASE_URL", "mysql://db/callboard").output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    ensure!(said.contains("postgres://") && !data.exists(), "{said}");
+    Ok(())
+}
+
 /// C-44: a host with another key does not start, and says what to do; neither is the password shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_with_another_seal_key_does_not_start() -> Result<()> {

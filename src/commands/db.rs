@@ -1,6 +1,8 @@
 //! `callboard db`: the database of a host itself, without asking a host.
 
 mod backup;
+mod copy;
+mod migrate;
 mod restore;
 mod stats;
 mod status;
@@ -35,6 +37,10 @@ enum DbCommand {
     Backup(backup::BackupArgs),
     /// Make a data folder from an archive
     Restore(restore::RestoreArgs),
+    /// Bring the schema to this version's
+    Migrate(migrate::MigrateArgs),
+    /// Copy everything to an empty database: a folder to PostgreSQL, or back
+    Copy(copy::CopyArgs),
 }
 
 pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
@@ -43,6 +49,8 @@ pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
         DbCommand::Stats(args) => stats::run(&args),
         DbCommand::Backup(args) => backup::run(&args),
         DbCommand::Restore(args) => restore::run(&args),
+        DbCommand::Migrate(args) => migrate::run(args).await,
+        DbCommand::Copy(args) => Box::pin(copy::run(args)).await,
     }
 }
 

@@ -29,6 +29,8 @@ impl Database {
         let Some(address) = &settings.database_url else {
             return Ok(Self::Embedded(Arc::new(SqliteStore::open(folder).map_err(unopened)?)));
         };
+        // A start that cannot succeed makes no folder.
+        PostgresStore::check_address(address).map_err(|error| unconnected(&error))?;
         let lock = FolderLock::take(folder).map_err(unopened)?;
         let store = PostgresStore::connect(address, seal_key(settings.variable, folder)).await;
         let store = store.map_err(|error| unconnected(&error))?;

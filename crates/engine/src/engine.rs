@@ -399,6 +399,11 @@ impl Engine {
         Ok(self.birth_of(scope, run).await?.parent)
     }
 
+    /// The name that this process holds runs under.
+    pub fn host(&self) -> &HostId {
+        &self.inner.options.host
+    }
+
     /// How much of what this process may drive it drives.
     pub fn driving_load(&self) -> DrivingLoad {
         let places = &self.inner.places;

@@ -89,7 +89,7 @@ pub use deliver::{Deliver, DeliverError, Parcel};
 pub use deployments::{DeploymentChange, Deployments, StoredDeployment};
 pub use directory::{Directory, NoAgents};
 pub use effects::{Begun, EffectClaim, EffectId, EffectKey, RequestDigest, SettledEffect};
-pub use elsewhere::{Cache, Elsewhere, Generations, Heard};
+pub use elsewhere::{Cache, Elsewhere, Generations, Heard, HostSeen};
 pub use engine::{
     Done, DrivingLimits, DrivingLoad, Engine, EngineError, Options, Parts, Remember, Seen,
     SnapshotLoss,

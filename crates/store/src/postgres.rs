@@ -8,6 +8,7 @@ mod claim;
 mod clock;
 mod commit;
 mod connect;
+mod copy;
 mod counters;
 mod create;
 mod effects;
@@ -15,6 +16,7 @@ mod fault;
 mod feed;
 mod generations;
 mod hints;
+mod hosts;
 mod inbox;
 mod latch;
 mod list;
@@ -35,6 +37,7 @@ mod watch;
 mod writer;
 
 pub use connect::{ConnectError, SealKey};
+pub(crate) use copy::PostgresCopy;
 pub use look::Look;
 
 use std::fmt;
@@ -50,9 +53,9 @@ use callboard_core::Entry;
 use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Clock, CounterQuery, CrowdedMemory,
     Digest, DueRecords, EffectClaim, EffectKey, Elsewhere, Filter, Found, Generations, Heard,
-    InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery, MemoryRecord, Opened,
-    Outcome, Page, Realm, Record, RecordQuery, Scope, SettledEffect, Spent, Standing, Store,
-    StoreError, Window, Within,
+    HostSeen, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery, MemoryRecord,
+    Opened, Outcome, Page, Realm, Record, RecordQuery, Scope, SettledEffect, Spent, Standing,
+    Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -122,6 +125,16 @@ impl PostgresStore {
         connect::connect(address, key).await
     }
 
+    /// Brings the schema to ours, as the first host would; needs no key.
+    pub async fn migrate(address: &str) -> Result<(), ConnectError> {
+        connect::migrate(&connect::Address::parse(address)?).await.map(drop)
+    }
+
+    /// Whether an address can be used, without using it.
+    pub fn check_address(address: &str) -> Result<(), ConnectError> {
+        connect::Address::parse(address).map(drop)
+    }
+
     /// Keeps other processes out of the host's data folder as long as this store is open.
     #[must_use]
     pub fn holding(self, folder: FolderLock) -> Self {
@@ -174,6 +187,10 @@ impl PostgresStore {
 impl Elsewhere for PostgresStore {
     async fn generations(&self) -> Result<Generations, StoreError> {
         self.inner.generations.read(&self.inner).await
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
+        self.list_hosts().await
     }
 }
 

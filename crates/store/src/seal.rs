@@ -117,13 +117,22 @@ pub(crate) fn read_key(path: &Path) -> io::Result<Option<Seal>> {
 pub(crate) fn create_key(path: &Path) -> io::Result<Seal> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let aside = aside(path);
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    writeln!(file, "{}", hex(key))?;
-    file.sync_all()?;
-    sync_folder(path)?;
+    write_aside(path, &hex(key))?;
     Ok(Seal::new(&key))
+}
+
+/// Keeps a key that is known, readable by its owner alone.
+pub(crate) fn put_key(path: &Path, digits: &str) -> io::Result<()> {
+    write_aside(path, digits)?;
+    keep_key(path)
+}
+
+fn write_aside(path: &Path, digits: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(aside(path))?;
+    writeln!(file, "{digits}")?;
+    file.sync_all()?;
+    sync_folder(path)
 }
 
 /// The key that a start made and did not come to keep. One that is not whole was never used.

@@ -7,6 +7,7 @@ mod append;
 mod backup;
 mod claim;
 mod commit;
+mod copy;
 mod counters;
 mod create;
 mod effects;
@@ -34,6 +35,7 @@ mod status;
 mod writer;
 
 pub use backup::Copied;
+pub(crate) use copy::SqliteCopy;
 pub use open::OpenError;
 pub use sizes::Sizes;
 

@@ -12,6 +12,8 @@ mod charts;
 mod claims;
 #[path = "contract/coding_sessions.rs"]
 mod coding_sessions;
+#[path = "contract/copies.rs"]
+mod copies;
 #[path = "contract/deployments.rs"]
 mod deployments;
 #[path = "contract/effects.rs"]

@@ -130,14 +130,24 @@ fn machines(hosts: &Value, now: Timestamp) -> Markup {
         @if !items(hosts, "/hosts").is_empty() {
             h2 { "Hosts" }
             div.scroll tabindex="0" { table {
-                thead { tr { th { "Host" } th.wide { "Version" } th { "Up since" } th.num { "Runs held" } th.num.wide { "of at most" } } }
+                thead { tr { th { "Host" } th.wide { "Version" } th { "Up since" } th { "Seen" } th.num { "Runs held" } th.num.wide { "of at most" } } }
                 tbody { @for host in items(hosts, "/hosts") { tr {
-                    td { (short(text(host, "/hostId"))) } td.wide { (text(host, "/version")) } td { (when(now, time(host, "/startedAt"))) }
+                    td { (short(text(host, "/hostId"))) @if flag(host, "/seen/isThis") { " (this one)" } br; small { (text(host, "/seen/address")) } } td.wide { (text(host, "/version")) } td { (when(now, time(host, "/startedAt"))) }
+                    td { (seen(host, now)) }
                     td.num { (count(whole(host, "/claims/runs").unwrap_or(0))) } td.num.wide { (count(whole(host, "/claims/mostRuns").unwrap_or(0))) }
                 } } }
             } }
             p.muted { "Providers of models: " @if providers.is_empty() { "none" } @else { a href="/console/settings?tab=providers" { (providers.join(", ")) } } }
         }
+    }
+}
+
+/// When a host was there last, and how soon its database answers it.
+fn seen(host: &Value, now: Timestamp) -> Markup {
+    html! {
+        @if !host["seen"].is_object() { "now" }
+        @else if flag(host, "/seen/isGone") { span.status.bad { "gone" } " " (when(now, time(host, "/seen/at"))) }
+        @else { (when(now, time(host, "/seen/at"))) br; small { "database in " (whole(host, "/seen/databaseLatencyMs").unwrap_or(0)) " ms" } }
     }
 }
 

@@ -259,10 +259,10 @@ impl<'a> Events<'a> {
 
 /// What a run at rest waits for, as its fold says it.
 #[derive(Default)]
-struct Waited {
-    child_run: Option<String>,
-    child_node: Option<String>,
-    retrying: Option<String>,
+pub(super) struct Waited {
+    pub(super) child_run: Option<String>,
+    pub(super) child_node: Option<String>,
+    pub(super) retrying: Option<String>,
 }
 
 /// The parts of a fold that lists look at.
@@ -279,9 +279,12 @@ impl Waited {
     fn of(append: &Append) -> Self {
         let is_shown = matches!(append.head.status, RunStatus::Running | RunStatus::Cancelling);
         let snapshot = append.snapshot.as_deref().filter(|_| is_shown);
-        let Some(folded) = snapshot.and_then(|it| serde_json::from_str::<Folded>(it).ok()) else {
-            return Self::default();
-        };
+        snapshot.map(Self::in_fold).unwrap_or_default()
+    }
+
+    /// As the fold of a run says it that has not come to its end.
+    pub(super) fn in_fold(snapshot: &str) -> Self {
+        let Ok(folded) = serde_json::from_str::<Folded>(snapshot) else { return Self::default() };
         let is_live = |child: &&Value| {
             let status = child["status"].as_str().and_then(RunStatus::from_name);
             status.is_some_and(|status| !status.is_terminal())

@@ -282,15 +282,20 @@ pub(super) fn is_late(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore, ConnectError> {
-    let address = Address::parse(address)?;
+/// Brings the schema to ours. Nobody else does as long as the first connection is there.
+pub(super) async fn migrate(address: &Address) -> Result<(Client, Client), ConnectError> {
     let guard = address.connect_patiently().await?;
     let mut client = address.connect_patiently().await?;
-    let refused = |error: tokio_postgres::Error| ConnectError::of(&error);
-    migrate::hold(&guard).await.map_err(refused)?;
+    migrate::hold(&guard).await.map_err(|error| ConnectError::of(&error))?;
     migrate::run(&mut client, &migrate::runner()).await?;
+    Ok((guard, client))
+}
+
+pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore, ConnectError> {
+    let address = Address::parse(address)?;
+    let (guard, client) = migrate(&address).await?;
     let seal = obtain_key(&client, key.0).await?;
-    guard.batch_execute("COMMIT").await.map_err(refused)?;
+    guard.batch_execute("COMMIT").await.map_err(|error| ConnectError::of(&error))?;
     let (definitions, changes) = (Arc::<KnownDefinitions>::default(), Arc::<Changes>::default());
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;

@@ -16,7 +16,7 @@ use super::rows::{execute, millis, scope_params, signed};
 
 #[cfg(test)]
 pub(super) use find::{CROWDED, statement, text_statement};
-pub(super) use find::{crowded, history, recall};
+pub(super) use find::{crowded, history, owner_word, recall};
 
 /// How far the journal has come, as far as readers can see: moved after commits, never before.
 #[derive(Debug, Clone, Default)]

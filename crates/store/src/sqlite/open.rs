@@ -26,7 +26,7 @@ use crate::lock::FolderLock;
 use crate::seal::{self, Seal};
 
 pub(super) const DATABASE: &str = "callboard.db";
-const KEY: &str = "host.key";
+pub(super) const KEY: &str = "host.key";
 
 /// A database up to this size is read through before it is used: that takes some tens of milliseconds.
 /// A larger one would keep the host from starting, and is checked where it is read.
@@ -268,7 +268,7 @@ fn warn_of_readers(key: &Path) {
     }
 }
 
-fn prepare_writer(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn prepare_writer(path: &Path) -> Result<Connection, OpenError> {
     // Made here rather than by SQLite, so that the file and its companions are readable by their owner alone.
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
     file.map_err(|error| OpenError::Database { path: path.to_owned(), why: error.to_string() })?;

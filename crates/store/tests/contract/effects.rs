@@ -27,7 +27,7 @@ async fn held(store: &dyn Store) -> anyhow::Result<Claim> {
     Ok(store.claim(&request).await?.claims.remove(0))
 }
 
-fn effect(index: u32, claim: &Claim) -> EffectClaim {
+pub(crate) fn effect(index: u32, claim: &Claim) -> EffectClaim {
     let attempt = Attempt { node: "n".into(), visit: 0, number: 0 };
     EffectClaim {
         key: EffectKey::new(&"acme".into(), &"r1".into(), &attempt, index),

@@ -127,7 +127,7 @@ pub(crate) async fn an_ended_run_is_not_woken(subject: Subject) -> anyhow::Resul
     Ok(())
 }
 
-fn fork(id: &str, source: &str, from: u64) -> NewRun {
+pub(crate) fn fork(id: &str, source: &str, from: u64) -> NewRun {
     let new = new_run(id);
     let fork = Fork {
         source: source.into(),

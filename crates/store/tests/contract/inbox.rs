@@ -13,7 +13,7 @@ fn everything() -> InboxFilter {
 }
 
 /// A question of the run's node, asked at this moment.
-fn question(run: &str, node: &str, millis: i64) -> InterruptView {
+pub(crate) fn question(run: &str, node: &str, millis: i64) -> InterruptView {
     InterruptView {
         id: format!("{run}-{node}"),
         node: node.into(),
@@ -28,7 +28,7 @@ fn question(run: &str, node: &str, millis: i64) -> InterruptView {
     }
 }
 
-fn asking(run: &str, expected: u64, interrupts: &[InterruptView]) -> Append {
+pub(crate) fn asking(run: &str, expected: u64, interrupts: &[InterruptView]) -> Append {
     Append { interrupts: Some(interrupts.to_vec()), ..append(run, expected) }
 }
 

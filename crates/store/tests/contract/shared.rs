@@ -305,7 +305,7 @@ async fn a_foreign_transaction_stalls_no_reader(two: Two) -> anyhow::Result<()> 
     Ok(foreign.batch_execute("ROLLBACK").await?)
 }
 
-fn note(id: &str) -> MemoryRow {
+pub(crate) fn note(id: &str) -> MemoryRow {
     MemoryRow {
         id: id.into(),
         expected: 0,

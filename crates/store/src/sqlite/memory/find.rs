@@ -102,7 +102,7 @@ pub(in crate::sqlite) fn text_statement(
 }
 
 /// A word that stands for an owner: letters and digits alone, and no two owners share one.
-pub(super) fn owner_word(tenant: &str, test: bool) -> String {
+pub(in super::super) fn owner_word(tenant: &str, test: bool) -> String {
     format!("{}{}", if test { "test" } else { "live" }, hex(tenant))
 }
 

@@ -97,6 +97,8 @@ async fn a_callback_that_fails_is_logged_without_token_or_address() {
     let lines = Lines::default();
     let logger = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
     let logger = logger.with_writer(lines.clone()).finish();
+    // As in `webhooks`: a second logger, so that tests on other threads do not switch the lines of this one off.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     // For this thread alone, which is the only one of this test.
     let _guard = tracing::subscriber::set_default(logger);
     let host = open_host().await;

@@ -293,6 +293,8 @@ async fn a_failed_delivery_is_logged_without_secret_address_or_content() {
     let lines = Lines::default();
     let logger = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
     let logger = logger.with_writer(lines.clone()).finish();
+    // While there is one logger only, tests on other threads, which have none, would switch its lines off for all.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     // For this thread alone, which is the only one of this test.
     let _guard = tracing::subscriber::set_default(logger);
     let host = open_host().await;

@@ -182,6 +182,7 @@ async fn every_listed_node_type_can_be_registered() {
         "core.files.",
         "core.openwop.ai.",
         "core.openwop.http.",
+        "core.openwop.integration.",
         "core.openwop.mcp.",
         "core.storage.",
     ];

@@ -36,6 +36,8 @@ async fn a_question_is_found_and_answered_without_a_mouse() -> Result<()> {
     browser.until("document.querySelector('#palette').open").await?;
     browser.keys(ESCAPE).await?;
     browser.until("!document.querySelector('#palette').open").await?;
+    // A key that comes before the focus has left the palette is typed there.
+    browser.until("!document.activeElement?.matches('input')").await?;
     browser.keys("gi").await?;
     stage.at("/console/inbox").await?;
     browser.keys("j").await?;

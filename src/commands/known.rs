@@ -15,7 +15,10 @@ use crate::exit::CommandError;
 
 #[derive(Debug, Args)]
 pub(crate) struct KnownArgs {
-    /// Configuration file with [nodes] of your own [default: ./callboard.toml if it is there]
+    // As help and not as documentation, where the brackets would be a link.
+    #[arg(
+        help = "Configuration file with [nodes] of your own [default: ./callboard.toml if it is there]"
+    )]
     #[arg(long, value_name = "FILE", env = "CALLBOARD_CONFIG", hide_env_values = true)]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -299,36 +299,6 @@ fn a_wrong_configuration_names_file_line_and_key() -> Result<()> {
 }
 
 #[test]
-fn the_doctor_names_an_mcp_server_that_is_missing() -> Result<()> {
-    let terminal = Terminal::new()?;
-    let file = "[mcp.servers.gone]\ncommand = [\"/nowhere/gone\"]\n";
-    terminal.write("callboard.toml", file)?;
-    let seen = terminal.run(&["doctor"])?;
-    let line = "! MCP server     gone: /nowhere/gone cannot be started";
-    assert!(seen.contains(line), "{seen}");
-    Ok(())
-}
-
-#[test]
-fn the_doctor_goes_no_further_than_the_host_would() -> Result<()> {
-    let terminal = Terminal::new()?;
-    let file = "[mcp.servers.near]\nurl = \"http://127.0.0.1:1/mcp\"\n";
-    terminal.write("callboard.toml", file)?;
-    let seen = |egress: &str| -> Result<String> {
-        let mut doctor = terminal.command(&["doctor"]);
-        let output = doctor.env("CALLBOARD_ALLOW_PRIVATE_EGRESS", egress).output()?;
-        let lines = String::from_utf8(output.stdout)?;
-        let line = lines.lines().find(|line| line.contains("MCP server"));
-        Ok(line.context("a line for the server")?.to_owned())
-    };
-    let (refused, tried) = (seen("off")?, seen("on")?);
-    assert_ne!(refused, tried);
-    assert_eq!(refused, seen("no")?);
-    assert_eq!(refused, seen("False")?);
-    Ok(())
-}
-
-#[test]
 fn a_name_cannot_drive_the_terminal() -> Result<()> {
     let terminal = Terminal::new()?;
     let mut serve = terminal.command(&["serve", "--workflows", "\u{1b}[2J\u{9b}2J"]);

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::terminal::Terminal;
 
@@ -59,5 +59,35 @@ fn a_model_that_the_provider_does_not_have_is_not_ticked() -> Result<()> {
         ensure!(shown.contains(line), "{model}: {shown}");
         ensure!(ended == Some(code), "{model}: {shown}");
     }
+    Ok(())
+}
+
+#[test]
+fn an_mcp_server_that_is_missing_is_named() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let file = "[mcp.servers.gone]\ncommand = [\"/nowhere/gone\"]\n";
+    terminal.write("callboard.toml", file)?;
+    let seen = terminal.run(&["doctor"])?;
+    let line = "! MCP server     gone: /nowhere/gone cannot be started";
+    assert!(seen.contains(line), "{seen}");
+    Ok(())
+}
+
+#[test]
+fn it_goes_no_further_than_the_host_would() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let file = "[mcp.servers.near]\nurl = \"http://127.0.0.1:1/mcp\"\n";
+    terminal.write("callboard.toml", file)?;
+    let seen = |egress: &str| -> Result<String> {
+        let mut doctor = terminal.command(&["doctor"]);
+        let output = doctor.env("CALLBOARD_ALLOW_PRIVATE_EGRESS", egress).output()?;
+        let lines = String::from_utf8(output.stdout)?;
+        let line = lines.lines().find(|line| line.contains("MCP server"));
+        Ok(line.context("a line for the server")?.to_owned())
+    };
+    let (refused, tried) = (seen("off")?, seen("on")?);
+    assert_ne!(refused, tried);
+    assert_eq!(refused, seen("no")?);
+    assert_eq!(refused, seen("False")?);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md names things: each path and each symbol that it has in backticks is in the tree.
+//! Pages about the code name things: each path and each symbol that they have in backticks is in the tree, and a symbol
+//! in brackets behind a path is defined there.
 
 use std::collections::BTreeSet;
 
@@ -6,38 +7,51 @@ use super::Finding;
 use crate::source::Source;
 use crate::workspace::TextFile;
 
-const PAGE: &str = "ARCHITECTURE.md";
+const PAGES: [&str; 2] = ["ARCHITECTURE.md", "docs/background/invariants.md"];
 /// What the language itself has.
 const LANGUAGE: [&str; 2] = ["unsafe", "unwrap"];
 /// A name follows one of these where it is defined.
 const KEYWORDS: [&str; 8] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    match files.iter().find(|file| file.path == PAGE) {
-        Some(page) => missing(page, files),
-        None => Vec::new(),
-    }
+    let tree = Tree::read(files);
+    let pages = files.iter().filter(|file| PAGES.contains(&file.path.as_str()));
+    pages.flat_map(|page| missing(page, &tree)).collect()
 }
 
-fn missing(page: &TextFile, files: &[TextFile]) -> Vec<Finding> {
-    let tree = Tree::read(files);
+fn missing(page: &TextFile, tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut is_picture = false;
     for (index, line) in page.text.lines().enumerate() {
         if line.starts_with("```") {
             is_picture = !is_picture;
         } else if !is_picture {
+            let place = format!("{}:{}", page.path, index + 1);
             let names = line.split('`').skip(1).step_by(2);
             let gone = names.filter(|name| !tree.has(name));
-            findings.extend(gone.map(|name| {
-                Finding::fault(
-                    format!("{}:{}", page.path, index + 1),
-                    format!("there is no {name}"),
-                )
+            findings.extend(gone.map(|name| Finding::fault(&place, format!("there is no {name}"))));
+            let elsewhere = placed(line).filter(|(path, name)| !tree.has_in(path, name));
+            findings.extend(elsewhere.map(|(path, name)| {
+                Finding::fault(&place, format!("{path} does not define {name}"))
             }));
         }
     }
     findings
+}
+
+/// Each symbol that a line has in brackets behind the path of a file: ``path (`One`, `Two`)``.
+fn placed(line: &str) -> impl Iterator<Item = (&str, &str)> {
+    let behind = line.split("` (`").skip(1);
+    let before = line.split("` (`").map(|text| text.rsplit('`').next().unwrap_or(text));
+    let pairs = before.zip(behind).filter(|(path, _)| path.ends_with(".rs"));
+    pairs.flat_map(|(path, names)| {
+        let names = names.split(')').next().unwrap_or(names);
+        names
+            .split('`')
+            .step_by(2)
+            .map(move |name| (path, name))
+            .filter(|(_, name)| !name.is_empty())
+    })
 }
 
 /// What the tree holds, as far as a page can name it.
@@ -99,6 +113,13 @@ impl<'f> Tree<'f> {
         self.rust.iter().any(|file| file.defined.contains(name))
     }
 
+    /// Whether the file of that path defines the symbol, or the last part of it.
+    fn has_in(&self, path: &str, name: &str) -> bool {
+        let symbol = name.rsplit("::").next().unwrap_or(name);
+        let mut at = self.rust.iter().filter(|file| file.path == path);
+        at.any(|file| file.defined.contains(symbol))
+    }
+
     /// Defined in a file that speaks of its owner, or lies below it.
     fn has_member(&self, owner: &str, member: &str) -> bool {
         let owner = owner.rsplit("::").next().unwrap_or(owner);
@@ -144,12 +165,13 @@ fn definitions(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::missing;
+    use super::check;
     use crate::workspace::TextFile;
 
     fn gone(page: &str) -> Vec<String> {
         let file = |path: &str, text: &str| TextFile { path: path.into(), text: text.into() };
         let files = [
+            file("ARCHITECTURE.md", page),
             file(
                 "crates/core/src/run.rs",
                 "pub struct Run {\n    pub wake_at: u64,\n}\nimpl Run {\n    fn apply(&self) { pending() }\n}\n\
@@ -159,7 +181,7 @@ mod tests {
             file("clippy.toml", "disallowed-methods = [\"tokio::spawn\"]"),
             file("Cargo.toml", "[dependencies]\nrusqlite = 1\n"),
         ];
-        let found = missing(&file("ARCHITECTURE.md", page), &files);
+        let found = check(&files);
         found.into_iter().map(|finding| finding.what.replace("there is no ", "")).collect()
     }
 
@@ -183,5 +205,14 @@ mod tests {
             "Other::apply",
         ];
         assert_eq!(gone(page), expected);
+    }
+
+    #[test]
+    fn a_symbol_behind_a_path_is_defined_there() {
+        let page =
+            "`crates/core/src/run.rs` (`Run::apply`, `Next`); `crates/core/src/run.rs` (`Run`)\n";
+        assert_eq!(gone(page), Vec::<String>::new());
+        let page = "`crates/core/src/run.rs` (`Next`, `pending`); `crates/store/src/schema.sql` (`head`)\n";
+        assert_eq!(gone(page), ["pending", "crates/core/src/run.rs does not define pending"]);
     }
 }

@@ -1,6 +1,9 @@
-//! The clients that the protocol publishes for Python, one for each of its majors, against one host.
+//! The clients that the protocol publishes for Python, one for each of its majors, against one host; and our own, whose types are
+//! generated from the host's document.
 
 mod support;
+#[path = "sdk/typed.rs"]
+mod typed;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,20 +15,23 @@ use support::definitions;
 use support::host::{Host, KEY};
 
 /// The Python of a client; none, with a line that says so, where it is missing and not required.
-fn python(version: &str) -> Option<PathBuf> {
+fn python(client: &str) -> Option<PathBuf> {
+    find(client, "bin/python")
+}
+
+/// A file or folder of what was installed for a client.
+fn find(client: &str, file: &str) -> Option<PathBuf> {
     let named = std::env::var_os("CALLBOARD_SDK").map(PathBuf::from);
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/sdk");
-    let mut places = [named, Some(usual)].into_iter().flatten();
-    let found = places.find_map(|folder| {
-        let python = folder.join(version).join("bin/python");
-        python.exists().then_some(python)
-    });
+    let places = [named, Some(usual)].into_iter().flatten();
+    let mut places = places.map(|folder| folder.join(client).join(file));
+    let found = places.find(|place| place.exists());
     if found.is_none() {
         let required = std::env::var("CALLBOARD_TEST_REQUIRE").unwrap_or_default();
         let is_required = required.split(',').any(|part| part.trim() == "sdk");
-        assert!(!is_required, "openwop-client {version} is required and not there");
+        assert!(!is_required, "the client {client} is required and not there");
         // Past the capture of test output: a skipped test must be seen.
-        drop(writeln!(std::io::stderr(), "skipped: openwop-client {version} is not installed"));
+        drop(writeln!(std::io::stderr(), "skipped: the client {client} is not installed"));
     }
     found
 }

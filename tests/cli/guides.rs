@@ -115,6 +115,12 @@ fn a_schedule_is_made_looked_at_and_paused() -> Result<()> {
 }
 
 #[test]
+fn the_document_for_generators_is_fetched() -> Result<()> {
+    ensure!(follow("guides/clients.md")?.contains("createRun"), "no operation");
+    Ok(())
+}
+
+#[test]
 fn a_client_of_the_model_context_protocol_lists_and_calls_tools() -> Result<()> {
     let shown = follow("guides/mcp.md")?;
     for part in

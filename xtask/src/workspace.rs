@@ -101,7 +101,8 @@ pub(crate) struct TextFile {
     pub(crate) text: String,
 }
 
-const TEXT: [&str; 9] = ["rs", "md", "toml", "sql", "json", "jsonl", "sh", "yaml", "snap"];
+const TEXT: [&str; 11] =
+    ["rs", "md", "toml", "sql", "json", "jsonl", "sh", "yaml", "snap", "py", "ts"];
 
 /// Every text file that belongs to the project, in the order of their paths.
 pub(crate) fn files(root: &Path) -> Result<Vec<TextFile>> {

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use crate::load::BodyRoom;
-use crate::operations::{BodyNeed, Media, Operation};
+use crate::operations::{Media, Need, Operation};
 use crate::problem::{Code, Problem};
 
 /// A client that needs longer for a few megabytes is not one to hold a place for.
@@ -65,7 +65,7 @@ pub(crate) async fn read(
         check_depth(&bytes, operation.media)?;
     }
     let bytes = match (bytes.is_empty(), operation.body) {
-        (true, BodyNeed::Optional) => Bytes::from_static(b"{}"),
+        (true, Need::Optional) => Bytes::from_static(b"{}"),
         _ => bytes,
     };
     Ok((Request::from_parts(parts, Body::from(bytes)), measure.room))

@@ -1,19 +1,25 @@
 //! `/v1/openapi.json`: the table of operations, written as OpenAPI 3.1.
 
+mod events;
+mod tags;
+
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use callboard_protocol::{Dialect, Object};
 use serde_json::{Value, json};
 
-use crate::operations::{Access, BodyNeed, Gives, Media, Operation, Parameter};
+use crate::operations::{Access, Gives, Media, Need, Operation, Parameter};
 use crate::routes::operations;
 use crate::v2::version::WELL_KNOWN;
 
 /// The component schemas, by hand: they describe the wire, which changes by decision and not by refactoring.
-const SCHEMAS: &str = include_str!("openapi_schemas.json");
+const SCHEMAS: &str = include_str!("openapi/schemas.json");
 
 pub(crate) fn document(version: &str, dialect: Dialect) -> Bytes {
-    let schemas: Value = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    let mut schemas: Object = serde_json::from_str(SCHEMAS).unwrap_or_default();
+    events::add_to(&mut schemas);
+    let paths = paths(dialect);
+    let tags = tags::described(&paths);
     let document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -26,7 +32,8 @@ pub(crate) fn document(version: &str, dialect: Dialect) -> Bytes {
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
-        "paths": paths(dialect),
+        "tags": tags,
+        "paths": paths,
         "components": {
             "schemas": schemas,
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
@@ -54,10 +61,11 @@ fn describe(operation: &Operation, dialect: Dialect) -> Value {
     let mut parameters: Vec<Value> = path_parameters(operation.path).map(path_parameter).collect();
     parameters.extend(operation.query.iter().map(query_parameter));
     parameters.extend(operation.is_remembered().then(idempotency_key));
+    parameters.extend(matches!(operation.gives, Gives::Events(_)).then(last_event_id));
     let mut described = json!({
         "operationId": operation.id,
         "summary": operation.summary,
-        "tags": [tag(operation.path)],
+        "tags": [tags::of(operation.path)],
         "parameters": parameters,
         "responses": responses(operation, dialect),
     });
@@ -77,21 +85,25 @@ fn describe(operation: &Operation, dialect: Dialect) -> Value {
         }
     }
     if let Some(schema) = operation.takes {
-        let content = match operation.media {
-            Media::Json => json_content(schema_in(dialect, schema)),
-            Media::Definition => {
-                let mut content = json_content(schema);
-                let words = "The same, as people write it: with defaults and short forms.";
-                content["application/yaml"] =
-                    json!({ "schema": { "type": "string", "description": words } });
-                content
-            }
-            Media::Archive => json!({ "application/gzip": { "schema": reference(schema) } }),
-        };
-        let required = operation.body == BodyNeed::Required;
-        described["requestBody"] = json!({ "required": required, "content": content });
+        described["requestBody"] = request_body(operation, dialect, schema);
     }
     described
+}
+
+/// Generators know JSON and plain bytes; of anything else the words must do.
+fn request_body(operation: &Operation, dialect: Dialect, schema: &'static str) -> Value {
+    let content = match operation.media {
+        Media::Json => json_content(schema_in(dialect, schema)),
+        Media::Definition => json_content(schema),
+        Media::Archive => json!({ "application/octet-stream": { "schema": reference(schema) } }),
+    };
+    let mut body = json!({ "required": operation.body == Need::Required, "content": content });
+    if operation.media == Media::Definition {
+        body["description"] = "YAML is taken too, as application/yaml, and then as people \
+            write it: with defaults and short forms."
+            .into();
+    }
+    body
 }
 
 /// The schemas are those of the first major; the second publishes its own.
@@ -144,7 +156,11 @@ fn path_parameter(name: &str) -> Value {
 
 fn query_parameter(parameter: &Parameter) -> Value {
     let schema: Value = serde_json::from_str(parameter.schema).unwrap_or_default();
-    json!({ "name": parameter.name, "in": "query", "description": parameter.summary, "schema": schema })
+    let mut described = json!({ "name": parameter.name, "in": "query", "description": parameter.summary, "schema": schema });
+    if parameter.need == Need::Required {
+        described["required"] = true.into();
+    }
+    described
 }
 
 fn idempotency_key() -> Value {
@@ -156,10 +172,13 @@ fn idempotency_key() -> Value {
     })
 }
 
-fn tag(path: &str) -> &str {
-    let own = path.strip_prefix("/v1/host/callboard/").or_else(|| path.strip_prefix("/v1/"));
-    own.filter(|own| !own.starts_with("openapi"))
-        .map_or("host", |own| own.split(['/', ':']).next().unwrap_or("host"))
+fn last_event_id() -> Value {
+    json!({
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "The id of the last event that was seen; the stream goes on after it.",
+        "schema": { "type": "string" },
+    })
 }
 
 #[cfg(test)]
@@ -189,6 +208,36 @@ mod tests {
         let known: BTreeSet<String> =
             schemas.keys().map(|name| format!("#/components/schemas/{name}")).collect();
         assert_eq!(used, known);
+    }
+
+    /// A generator takes an object without either for one that is always empty.
+    fn open_or_described(at: &str, value: &Value, faults: &mut Vec<String>) {
+        if value["type"] == "object"
+            && value.get("properties").is_none()
+            && value.get("additionalProperties").is_none()
+        {
+            faults.push(at.to_owned());
+        }
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields.iter().filter(|(name, _)| *name != "examples") {
+                    open_or_described(&format!("{at}.{name}"), field, faults);
+                }
+            }
+            Value::Array(items) => {
+                items.iter().for_each(|item| open_or_described(at, item, faults))
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_object_says_what_it_holds_or_that_it_is_free() {
+        let document: Value =
+            serde_json::from_slice(&document("1.0.0", Dialect::V1)).unwrap_or_default();
+        let mut faults = Vec::new();
+        open_or_described("", &document["components"]["schemas"], &mut faults);
+        assert_eq!(faults, Vec::<String>::new());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Operation {
     pub(crate) media: Media,
     pub(crate) repetition: Repetition,
     /// Whether that body may be left out.
-    pub(crate) body: BodyNeed,
+    pub(crate) body: Need,
     /// The schema of the body that it gives.
     pub(crate) gives: Gives,
     pub(crate) query: &'static [Parameter],
@@ -119,7 +119,7 @@ pub(crate) enum Repetition {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyNeed {
+pub(crate) enum Need {
     Required,
     Optional,
 }
@@ -139,6 +139,7 @@ pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) schema: &'static str,
     pub(crate) summary: &'static str,
+    pub(crate) need: Need,
 }
 
 impl Method {
@@ -209,7 +210,7 @@ impl Operation {
             takes: None,
             media: Media::Json,
             repetition: Repetition::Remembered,
-            body: BodyNeed::Required,
+            body: Need::Required,
             gives: Gives::Nothing,
             query: &[],
             spoken: match () {
@@ -313,7 +314,7 @@ impl Operation {
     }
 
     pub fn may_take(mut self, schema: &'static str) -> Self {
-        self.body = BodyNeed::Optional;
+        self.body = Need::Optional;
         self.takes(schema)
     }
 
@@ -351,5 +352,12 @@ pub(crate) const fn parameter(
     schema: &'static str,
     summary: &'static str,
 ) -> Parameter {
-    Parameter { name, schema, summary }
+    Parameter { name, schema, summary, need: Need::Optional }
+}
+
+impl Parameter {
+    pub(crate) const fn required(mut self) -> Self {
+        self.need = Need::Required;
+        self
+    }
 }

@@ -169,6 +169,8 @@ async fn answers_match_the_openapi_schemas() {
         ("Capabilities", "/.well-known/openwop".to_owned()),
         ("RunSnapshot", format!("/v1/runs/{run}")),
         ("PolledEvents", format!("/v1/runs/{run}/events/poll")),
+        ("PolledEvents", format!("/v1/runs/{asking}/events/poll?timeout=1")),
+        ("RunSnapshot", format!("/v1/runs/{asking}")),
         ("RunList", "/v1/host/callboard/runs".to_owned()),
         ("Inbox", "/v1/host/callboard/inbox".to_owned()),
         ("WorkflowDefinition", "/v1/workflows/wait".to_owned()),
@@ -186,6 +188,25 @@ async fn answers_match_the_openapi_schemas() {
     ] {
         let body = host.get(&path).send().await.json;
         check(&document, schema, &body);
+    }
+}
+
+/// What a body may look like is shown, and is what its schema says.
+#[tokio::test]
+async fn every_body_that_is_taken_has_an_example() {
+    let host = TestHost::start().await;
+    let document = host.get("/v1/openapi.json").anonymous().send().await.json;
+    let paths = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+    for operation in
+        paths.flat_map(|item| item.as_object().into_iter().flat_map(|item| item.values()))
+    {
+        let taken = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        let Some(name) = taken.as_str().and_then(|path| path.rsplit('/').next()) else { continue };
+        let examples = document["components"]["schemas"][name]["examples"].as_array();
+        let examples = examples.filter(|examples| !examples.is_empty());
+        for example in examples.unwrap_or_else(|| panic!("{name} has no example")) {
+            check(&document, name, example);
+        }
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) const REVOKE_QUERY: &[Parameter] = &[parameter(
 )];
 
 pub(super) const DIFF_QUERY: &[Parameter] =
-    &[parameter("against", r#"{"type":"string"}"#, "The run to compare with; required.")];
+    &[parameter("against", r#"{"type":"string"}"#, "The run to compare with.").required()];
 
 pub(super) const BUNDLE_QUERY: &[Parameter] = &[parameter(
     "maxEvents",

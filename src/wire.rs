@@ -10,8 +10,10 @@ pub(crate) mod database;
 mod doors;
 mod engine;
 mod folder;
+mod gauges;
 mod guard;
 mod known;
+mod measured;
 mod models;
 mod others;
 mod packs;
@@ -54,6 +56,7 @@ use crate::process;
 pub(crate) use check::faults;
 use database::Database;
 use engine::deployments;
+use gauges::Gauges;
 use guard::Guard;
 use models::ModelWiring;
 use others::Others;
@@ -268,6 +271,8 @@ impl Host {
         }
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));
+        let gauges = Gauges::of(database.clone(), engine.clone(), store.clone());
+        tasks.spawn(gauges.keep(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
         tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
         Ok(Self { url, first_key, console_link, database, engine, reload, shutdown, quiet, tasks })

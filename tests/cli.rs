@@ -26,6 +26,8 @@ mod guides;
 mod heartbeats;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/metrics.rs"]
+mod metrics;
 #[path = "cli/org_chart.rs"]
 mod org_chart;
 #[path = "cli/own_key.rs"]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use callboard_engine::{Clock, Elsewhere, Store, StoreError, SystemClock, audited};
+use callboard_engine::{Census, Clock, Elsewhere, Store, StoreError, SystemClock, audited};
 use callboard_server::{NotReady, Readiness};
 use callboard_store::{ConnectError, FolderLock, OpenError, PostgresStore, SealKey, SqliteStore};
 
@@ -65,6 +65,16 @@ impl Database {
         match self {
             Self::Embedded(store) => store.name(),
             Self::Shared(store) => store.name(),
+        }
+    }
+
+    /// What operators watch of it.
+    pub(super) async fn census(&self) -> Result<Census, StoreError> {
+        let clock = self.clock();
+        let (now, counted) = (clock.now(), clock.counted());
+        match self {
+            Self::Embedded(store) => store.census(now, counted).await,
+            Self::Shared(store) => store.census(now, counted).await,
         }
     }
 

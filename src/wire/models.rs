@@ -10,6 +10,7 @@ use callboard_backends::LiveModel;
 use callboard_core::Redactor;
 use callboard_engine::{Activities, Store};
 
+use super::measured::Measured;
 use super::providers::LiveProviders;
 use super::{Settings, conformance, known};
 use crate::exit::CommandError;
@@ -58,7 +59,7 @@ impl ModelWiring {
         let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
         let prompt_resolver = PromptResolver { library, agents, observability };
         let prices = settings.config.price_table();
-        let (models, providers) = (Arc::new(models), live);
+        let (models, providers) = (Arc::new(Measured::new(models)), live);
         Ok(Self { models, table, prices, prompt_resolver, mock, providers, secrets })
     }
 

@@ -13,7 +13,7 @@ use crate::interrupt::Question;
 use crate::run::Answered;
 
 /// What a question about a budget is about; no gate of a definition asks in this name.
-const ARTIFACT: &str = "callboard.budget";
+pub const BUDGET_QUESTION: &str = "callboard.budget";
 const DAY_MS: i64 = 86_400_000;
 /// Patterns that one budget may have, each of which is tried for every call of a model.
 const MOST_PATTERNS: usize = 100;
@@ -239,7 +239,7 @@ impl Overdrawn {
         }
         let data = json!({
             "artifactId": "budget",
-            "artifactType": ARTIFACT,
+            "artifactType": BUDGET_QUESTION,
             "title": format!("{whose}, and {} are used. Give as much again?", amount(consumed)),
             "actions": ["accept", "edit-accept", "reject"],
             "artifactData": subject,
@@ -285,7 +285,7 @@ impl Ruling {
 }
 
 pub fn is_budget_question(data: &Value) -> bool {
-    data["artifactType"] == ARTIFACT
+    data["artifactType"] == BUDGET_QUESTION
 }
 
 #[cfg(test)]

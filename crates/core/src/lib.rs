@@ -44,7 +44,8 @@ pub use birth::{
 };
 pub use bounds::{DEEPEST, is_too_deep};
 pub use budget::{
-    OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of, is_budget_question,
+    BUDGET_QUESTION, OnExhaustion, Overdrawn, Ruling, RunBudget, day_begins, day_of,
+    is_budget_question,
 };
 pub use child::MemoryScope;
 pub use compare::{

@@ -118,6 +118,10 @@ impl Driving {
     }
 }
 
+fn count_lost(claims: usize) {
+    metrics::counter!("callboard_claims_lost_total").increment(claims as u64);
+}
+
 impl Engine {
     /// Says that a run has work: to its holder here, or to the scan that claims it.
     pub(crate) fn wake(&self, run: &RunId) {
@@ -180,6 +184,7 @@ impl Engine {
         let lapsed = self.inner.driving.lapse(self.acts_until());
         if lapsed > 0 {
             tracing::warn!(lapsed, "claims not renewed in time; their runs are given up here");
+            count_lost(lapsed);
             self.inner.nudge.notify_one();
         }
     }
@@ -211,6 +216,7 @@ impl Engine {
         match self.inner.store.renew(&claims, until).await {
             Ok(lost) => {
                 self.inner.driving.renewed(&claims, until);
+                count_lost(lost.len());
                 for run in lost {
                     self.inner.driving.lose(&run);
                 }

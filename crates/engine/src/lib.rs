@@ -8,6 +8,7 @@ mod audit_log;
 mod budget;
 mod calls;
 mod catalog;
+mod census;
 mod changes;
 mod children;
 mod claim;
@@ -80,6 +81,7 @@ pub use audit_log::{
 };
 pub use budget::{BudgetAccount, Budgets, DayAccount, accounted};
 pub use catalog::{Catalog, CatalogEntry, Origin, RegisterError};
+pub use census::{Census, RunGroup, WATCHED, Wakes};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, Steady, SystemClock};
 pub use coding_sessions::CodingSessions;

@@ -1,7 +1,8 @@
 //! What models were paid by day, and who used them: counted in the append that records the usage, read by key.
 //!
 //! Reading costs a few keys for each day that is asked for, however many runs there are. Of a day no more than
-//! [`MOST_NAMES`] agents, members, models and workflows are read, the first in the order of their names.
+//! [`MOST_NAMES`] agents, members, models and workflows are read, the first in the order of their names. Beside the days,
+//! each model has a sum of all time and all tenants, for the operator's graphs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -128,7 +129,20 @@ fn key(realm: &Realm, workspace: &str, by: SpendBy, day: i64, name: &str) -> Key
     Key::in_realm(realm, ["spend", workspace, by.as_str(), &day.to_string(), name])
 }
 
-/// What rows add to the sums of their days. A replay pays nobody.
+/// Where the sums of all time are kept, one for each model. No tenant has an empty name.
+fn models() -> Key {
+    Key::of(["", "models"])
+}
+
+fn model_key(told: &ProviderUsage) -> Key {
+    Key::of(["", "models", &model_name(told)])
+}
+
+fn model_name(told: &ProviderUsage) -> String {
+    format!("{}/{}", told.provider, told.model)
+}
+
+/// What rows add to the sums of their days and models. A replay pays nobody.
 pub(crate) fn counted(birth: &Birth, rows: &[Row]) -> Vec<CounterChange> {
     let place = Scope::of(birth);
     let realm = place.realm();
@@ -137,17 +151,17 @@ pub(crate) fn counted(birth: &Birth, rows: &[Row]) -> Vec<CounterChange> {
     for row in rows.iter().filter(|row| row.kind == USAGE && !birth.is_replay()) {
         let Ok(told) = serde_json::from_str::<ProviderUsage>(&row.payload) else { continue };
         let (day, used) = (day_of(row.at), Usage::of(&told));
+        let mut add = |key: Key| {
+            let named = used.named().into_iter().filter(|(_, add)| *add != 0.0);
+            let change = |(name, add)| CounterChange { key: key.clone(), name, add };
+            counters.extend(named.map(change));
+        };
         for (by, name) in names(birth, row, &told) {
             for shelf in [""].into_iter().chain(workspace) {
-                let key = key(&realm, shelf, by, day, &name);
-                let named = used.named().into_iter().filter(|(_, add)| *add != 0.0);
-                counters.extend(named.map(|(name, add)| CounterChange {
-                    key: key.clone(),
-                    name,
-                    add,
-                }));
+                add(key(&realm, shelf, by, day, &name));
             }
         }
+        add(model_key(&told));
     }
     counters
 }
@@ -159,7 +173,7 @@ fn names(birth: &Birth, row: &Row, told: &ProviderUsage) -> Vec<(SpendBy, String
     let hired = birth.attribution.as_ref().map(|member| member.agent_id.to_string());
     let mut names = vec![
         (SpendBy::Total, String::new()),
-        (SpendBy::Model, format!("{}/{}", told.provider, told.model)),
+        (SpendBy::Model, model_name(told)),
         (SpendBy::Workflow, birth.workflow_id.to_string()),
     ];
     names.extend(pinned.or(hired).map(|agent| (SpendBy::Agent, agent)));
@@ -186,7 +200,20 @@ impl Spending {
         day: i64,
     ) -> Result<BTreeMap<String, Usage>, StoreError> {
         let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
-        let below = below(&scope.realm(), workspace, by, day);
+        self.sums(below(&scope.realm(), workspace, by, day)).await
+    }
+
+    /// What models were used since the database was made, by the names of provider and model.
+    pub async fn of_models(&self) -> Result<BTreeMap<(String, String), Usage>, StoreError> {
+        let sums = self.sums(models()).await?;
+        let split = |(name, used): (String, Usage)| {
+            let (provider, model) = name.split_once('/')?;
+            Some(((provider.to_owned(), model.to_owned()), used))
+        };
+        Ok(sums.into_iter().filter_map(split).collect())
+    }
+
+    async fn sums(&self, below: Key) -> Result<BTreeMap<String, Usage>, StoreError> {
         let mut sums: BTreeMap<String, Usage> = BTreeMap::new();
         let query = CounterQuery::Below { key: below, most: MOST_NAMES * COUNTERS };
         for (key, name, value) in self.store.counters(&query).await? {

@@ -1,4 +1,7 @@
 //! Counters under the protocol's names, each looked up by its labels once.
+//!
+//! Names of workflows, tenants and node types are chosen by callers. What comes after the first [`MOST_SERIES`] of one
+//! metric is counted together, under [`OTHER`], so that no caller can fill the memory of whoever scrapes.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,7 +12,12 @@ use metrics::{Counter, Gauge, Histogram};
 use callboard_core::Birth;
 use callboard_protocol::{Tenant, TypeId, WorkflowId};
 
-/// There are as many series as the recorder keeps anyway: one for each set of labels.
+/// Sets of labels that one metric has at most.
+const MOST_SERIES: usize = 1000;
+/// The name of all that are beyond it.
+const OTHER: &str = "_other";
+
+/// Series of each metric, one for each set of labels.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     created: Series<(WorkflowId, Tenant), Counter>,
@@ -86,6 +94,38 @@ impl Tallies {
     }
 }
 
+/// Labels that callers choose.
+trait Labels: Clone + Eq + Hash {
+    /// What those share that have no series of their own.
+    #[must_use]
+    fn other(&self) -> Self;
+}
+
+impl Labels for Tenant {
+    fn other(&self) -> Self {
+        OTHER.into()
+    }
+}
+
+impl Labels for (WorkflowId, Tenant) {
+    fn other(&self) -> Self {
+        (OTHER.into(), OTHER.into())
+    }
+}
+
+/// The second of the two is one of few.
+impl Labels for (WorkflowId, &'static str) {
+    fn other(&self) -> Self {
+        (OTHER.into(), self.1)
+    }
+}
+
+impl Labels for (TypeId, &'static str) {
+    fn other(&self) -> Self {
+        (OTHER.into(), self.1)
+    }
+}
+
 fn workflow_of_tenant(birth: &Birth) -> (WorkflowId, Tenant) {
     (birth.workflow_id.clone(), birth.owner.tenant.clone())
 }
@@ -100,14 +140,15 @@ impl<K, H> Default for Series<K, H> {
     }
 }
 
-impl<K: Eq + Hash, H: Clone> Series<K, H> {
+impl<K: Labels, H: Clone> Series<K, H> {
     fn of(&self, labels: K, look_up: impl FnOnce(&K) -> H) -> H {
         // A panic elsewhere cannot leave this map half-changed.
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&labels).cloned();
         known.unwrap_or_else(|| {
-            let found = look_up(&labels);
             let mut series = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            series.entry(labels).or_insert(found).clone()
+            // Which those are never changes, so what was added to one series is taken from the same.
+            let labels = if series.len() < MOST_SERIES { labels } else { labels.other() };
+            series.entry(labels).or_insert_with_key(look_up).clone()
         })
     }
 }
@@ -118,14 +159,29 @@ mod tests {
 
     #[test]
     fn each_set_of_labels_is_looked_up_once() {
-        let (series, mut looked_up) = (Series::<_, usize>::default(), 0);
+        let (series, mut looked_up) = (Series::<Tenant, usize>::default(), 0);
         for labels in ["a", "b", "a", "b", "a"] {
-            series.of(labels, |_| {
+            series.of(labels.into(), |_| {
                 looked_up += 1;
                 looked_up
             });
         }
         assert_eq!(looked_up, 2);
-        assert_eq!((series.of("a", |_| 0), series.of("b", |_| 0)), (1, 2));
+        assert_eq!((series.of("a".into(), |_| 0), series.of("b".into(), |_| 0)), (1, 2));
+    }
+
+    #[test]
+    fn what_comes_after_many_is_counted_together() {
+        let series = Series::<(WorkflowId, Tenant), String>::default();
+        let of = |number: usize| {
+            let labels = (format!("w{number}").as_str().into(), "acme".into());
+            series.of(labels, |(workflow, tenant)| format!("{workflow} {tenant}"))
+        };
+        for number in 0..MOST_SERIES {
+            assert_eq!(of(number), format!("w{number} acme"));
+        }
+        assert_eq!([of(MOST_SERIES), of(MOST_SERIES + 1)], ["_other _other"; 2]);
+        assert_eq!(of(7), "w7 acme", "the first stay as they are");
+        assert_eq!(series.0.read().unwrap().len(), MOST_SERIES + 1);
     }
 }

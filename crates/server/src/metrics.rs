@@ -21,8 +21,8 @@ const CLAIM_CONFLICTS: &str = "openwop_run_claim_conflicts_total";
 const LATENCY_BUCKETS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 60.0];
 
-/// The buckets that the protocol recommends, in seconds.
-const OF_THE_PROTOCOL: [(&str, &[f64]); 4] = [
+/// The buckets that the protocol recommends, in seconds, and those of models, which take from a moment to minutes.
+const BUCKETS: [(&str, &[f64]); 5] = [
     (
         "openwop_run_duration_seconds",
         &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0],
@@ -35,6 +35,10 @@ const OF_THE_PROTOCOL: [(&str, &[f64]); 4] = [
     (
         "openwop_interrupt_duration_seconds",
         &[60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 86_400.0, 604_800.0],
+    ),
+    (
+        "callboard_provider_request_duration_seconds",
+        &[0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0],
     ),
 ];
 
@@ -60,7 +64,7 @@ impl Metrics {
     /// Becomes the recorder of this process. There can be one.
     pub fn install() -> Result<Self, MetricsError> {
         let mut builder = PrometheusBuilder::new().set_buckets(&LATENCY_BUCKETS)?;
-        for (name, buckets) in OF_THE_PROTOCOL {
+        for (name, buckets) in BUCKETS {
             builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
         }
         let handle = builder.install_recorder()?;
@@ -73,6 +77,7 @@ impl Metrics {
         metrics::describe_gauge!(CONNECTIONS, "Open connections");
         metrics::describe_gauge!(STREAMS, "Open event streams");
         metrics::describe_counter!(CLAIM_CONFLICTS, "Runs refused because their scope was busy");
+        metrics::gauge!(STREAMS).set(0.0);
         Ok(Self(handle))
     }
 

@@ -4,6 +4,7 @@
 //! nothing is known from memory but what cannot change, and a frozen host holds no lock.
 
 mod append;
+mod census;
 mod claim;
 mod clock;
 mod commit;

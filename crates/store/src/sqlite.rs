@@ -5,6 +5,7 @@
 
 mod append;
 mod backup;
+mod census;
 mod claim;
 mod commit;
 mod copy;

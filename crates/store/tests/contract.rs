@@ -6,6 +6,8 @@ mod annotations;
 mod audit;
 #[path = "contract/budgets.rs"]
 mod budgets;
+#[path = "contract/census.rs"]
+mod census;
 #[path = "contract/charts.rs"]
 mod charts;
 #[path = "contract/claims.rs"]
@@ -216,6 +218,20 @@ macro_rules! contract {
             )*)*
         }
     };
+}
+
+/// What no simulation has.
+mod watched {
+    use super::{Subject, census};
+
+    #[tokio::test]
+    async fn waiting_runs_are_counted_by_reason() -> anyhow::Result<()> {
+        census::waiting_runs_are_counted_by_reason(Subject::sqlite()?).await?;
+        match Subject::postgres().await? {
+            Some(subject) => census::waiting_runs_are_counted_by_reason(subject).await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// Where one process has the database to itself, it finds nobody's lease.

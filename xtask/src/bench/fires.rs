@@ -101,7 +101,7 @@ async fn due(address: SocketAddr, count: usize) -> Result<Duration> {
 
 /// How many runs schedules have started, by the host's own count.
 async fn fired(address: SocketAddr) -> Result<usize> {
-    const NAME: &str = "callboard_schedule_fires_total ";
+    const NAME: &str = "callboard_schedule_slots_total{outcome=\"fired\"} ";
     let metrics = Connection::open(address).await?.send(&Request::get("/metrics")).await?.text();
     let line = metrics.lines().find_map(|line| line.strip_prefix(NAME));
     Ok(line.map_or(Ok(0), str::parse)?)

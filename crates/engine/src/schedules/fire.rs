@@ -170,7 +170,7 @@ impl Scheduler {
             schedules.advance_schedule(schedule, Some((slot.at, *record))).await
         };
         self.inner.engine.persist_and_drive(prepared, None, write).await?;
-        metrics::counter!("callboard_schedule_fires_total").increment(1);
+        count("fired");
         Ok(Some(id))
     }
 
@@ -179,7 +179,14 @@ impl Scheduler {
         schedule: Schedule,
         now: Timestamp,
     ) -> Result<Option<RunId>, EngineError> {
+        let noted = schedule.state.last_turn.as_ref().filter(|turn| turn.at == now);
+        let outcome = noted.and_then(|turn| match turn.outcome {
+            TurnOutcome::Fired { .. } => None,
+            TurnOutcome::Skipped { .. } => Some("skipped"),
+            TurnOutcome::Failed { .. } => Some("failed"),
+        });
         self.inner.schedules.advance_schedule(rested(schedule, now), None).await?;
+        outcome.into_iter().for_each(count);
         Ok(None)
     }
 
@@ -203,6 +210,11 @@ impl Scheduler {
         let is_active = found.is_some_and(|found| !found.status.is_terminal());
         Ok(is_active.then(|| run.clone()))
     }
+}
+
+/// Counts a slot once its outcome is kept.
+fn count(outcome: &'static str) {
+    metrics::counter!("callboard_schedule_slots_total", "outcome" => outcome).increment(1);
 }
 
 fn note(schedule: &mut Schedule, slot: Timestamp, at: Timestamp, outcome: TurnOutcome) {

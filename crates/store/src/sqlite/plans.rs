@@ -9,7 +9,7 @@ use callboard_engine::{
 };
 use callboard_protocol::{RunStatus, Timestamp};
 
-use super::{claim, create, inbox, list, logs, memory, migrate, records, retention};
+use super::{census, claim, create, inbox, list, logs, memory, migrate, records, retention};
 use crate::recall::Where;
 
 /// How SQLite would go about a statement.
@@ -29,6 +29,16 @@ fn the_queue_is_read_by_its_index() -> anyhow::Result<()> {
         let plan = plan(sql)?;
         assert!(plan.contains("INDEX runs_due") && !plan.contains("TEMP B-TREE"), "{plan}");
     }
+    Ok(())
+}
+
+#[test]
+fn what_operators_watch_is_counted_without_reading_completed_runs() -> anyhow::Result<()> {
+    let counted = plan(census::RUNS)?;
+    assert!(counted.contains("SCAN runs USING INDEX runs_by_status"), "{counted}");
+    assert!(counted.contains("SEARCH asked USING PRIMARY KEY"), "{counted}");
+    let records = plan(census::RECORDS)?;
+    assert!(records.contains("SEARCH records USING COVERING INDEX"), "{records}");
     Ok(())
 }
 

@@ -1,0 +1,57 @@
+//! Counting what operators watch of a database that hosts share.
+
+use callboard_engine::{Census, Kind, RunGroup, StoreError, WATCHED, Wakes};
+use callboard_protocol::{InterruptKind, Timestamp};
+
+use super::PostgresStore;
+use super::fault::Fault;
+use super::rows::{name, status, time, unsigned, value};
+
+/// A run whose child has moved is due, whatever its own time is.
+const RUNS: &str = "SELECT status, coalesce(lease_until > $2, false) AS is_held,
+         status LIKE 'waiting-%' AND EXISTS (SELECT 1 FROM interrupts AS asked
+             WHERE asked.run = runs.id AND asked.about_budget) AS is_about_budget,
+         CASE WHEN wake_at <= $1 OR EXISTS (SELECT 1 FROM wakes WHERE wakes.run = runs.id) THEN 0
+             WHEN wake_at IS NULL THEN 2 ELSE 1 END::bigint AS wakes,
+         count(*), min(updated_at)
+     FROM runs WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4";
+
+const QUESTIONS: &str = "SELECT kind, count(*), min(requested_at) FROM interrupts GROUP BY kind";
+
+const RECORDS: &str = "SELECT kind, count(*) FROM records WHERE kind = ANY($1) GROUP BY kind";
+
+impl PostgresStore {
+    /// Leases are judged by the clock that only counts.
+    pub async fn census(&self, now: Timestamp, counted: Timestamp) -> Result<Census, StoreError> {
+        let session = self.inner.session().await?;
+        let mut census = Census::default();
+        for row in session.rows(RUNS, &[&now.as_millis(), &counted.as_millis()]).await? {
+            census.runs.push(RunGroup {
+                status: status(&row, 0)?,
+                is_held: value(&row, 1)?,
+                is_about_budget: value(&row, 2)?,
+                wakes: Wakes::from_number(value(&row, 3)?),
+                runs: unsigned(&row, 4)?,
+                since: time(&row, 5)?,
+            });
+        }
+        for row in session.rows(QUESTIONS, &[]).await? {
+            let kind = name(&row, 0)?;
+            let kind = InterruptKind::from_name(&kind)
+                .ok_or_else(|| Fault::unreadable("an interrupt", format!("unknown kind {kind}")))?;
+            census.questions.push((kind, unsigned(&row, 1)?, time(&row, 2)?));
+        }
+        let watched = WATCHED.map(Kind::as_str);
+        for row in session.rows(RECORDS, &[&watched.as_slice()]).await? {
+            let found = name(&row, 0)?;
+            let count = unsigned(&row, 1)?;
+            let known = WATCHED.into_iter().find(|kind| kind.as_str() == found);
+            census.records.extend(known.map(|kind| (kind, count)));
+        }
+        let size = "SELECT pg_database_size(current_database())";
+        if let Some(row) = session.row(size, &[]).await? {
+            census.bytes = unsigned(&row, 0)?;
+        }
+        Ok(census)
+    }
+}

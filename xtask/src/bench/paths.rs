@@ -14,6 +14,7 @@ use super::bare::Bare;
 use super::definitions::{CHAIN, NOOP};
 use super::load::{field, wait_for_end};
 use super::measure::{KEY, processor_time, register_some, run_of};
+use super::stages::{self, Shares};
 use super::{Scale, watch};
 use crate::child::Host;
 use crate::say;
@@ -83,6 +84,8 @@ impl Cost {
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     pub(crate) costs: Vec<[Cost; USES.len()]>,
+    /// Where the time of each use goes in the first host; nothing where that cannot be seen.
+    pub(crate) stages: [Shares; USES.len()],
     pub(crate) bare: Cost,
 }
 
@@ -118,6 +121,13 @@ pub(crate) async fn measure(
                     load(subject.host.address, subject.host.id()?, used, &subject.ended, scale);
                 costs[place].keep_best(cost.await?);
             }
+        }
+        // In a turn of its own: being looked at takes time too.
+        let subject = subjects.first().context("no host")?;
+        let (address, process) = (subject.host.address, subject.host.id()?);
+        if let Some(watched) = stages::watch(process, folder).await? {
+            load(address, process, used, &subject.ended, scale).await?;
+            paths.stages[place] = watched.end().await?;
         }
     }
     paths.bare = bare(subjects.first().context("no host")?, folder, scale).await?;

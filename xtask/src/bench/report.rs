@@ -71,6 +71,11 @@ fn paths(table: &mut Table, figures: &Paths) {
             Use::Poll | Use::PollChain | Use::Snapshots | Use::List => "",
         };
         table.row(&format!("{}, concurrency {CALLERS_OF_PATHS}", used.name()), figure, goal);
+        let stages = figures.stages[place].of(own[place].processor);
+        if !stages.is_empty() {
+            let parts = stages.iter().map(|(name, part)| format!("{name} {}", time(*part)));
+            table.row("— of it", parts.collect::<Vec<_>>().join(", "), "");
+        }
         for other in others {
             let now = own[place].per_second / other[place].per_second;
             let processor = ratio(own[place].processor, other[place].processor);

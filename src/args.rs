@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::commands::{
     agents, audit, chat, completions, config, confine, console, db, demo, doctor, guard, health,
-    heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, reload, roster, run,
-    runs, schedules, secrets, serve, spend, tools, triggers, workflows,
+    heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, reload, roles, roster,
+    run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use crate::exit::{CommandError, Exit};
 use crate::handover;
@@ -106,6 +106,8 @@ pub(crate) enum Command {
     Heartbeats(heartbeats::HeartbeatsArgs),
     /// API keys: create, list, revoke, rotate, rotate-links
     Keys(keys::KeysArgs),
+    /// Names for sets of scopes: list, set, remove
+    Roles(roles::RolesArgs),
     /// Memory of agents and workflows: list, get, history, restore, forget
     Memory(memory::MemoryArgs),
     /// Secrets for runs: set, list, remove

@@ -31,7 +31,7 @@ use callboard_protocol::ErrorEnvelope;
 use crate::args::{ApiKey, Connection};
 use crate::exit::{CommandError, Exit};
 
-pub(crate) use kinds::Kind;
+pub(crate) use kinds::{Kind, query};
 pub(crate) use secrets::Bounds;
 
 /// What the protocol leaves to the host lives under this prefix.

@@ -23,6 +23,7 @@ pub(crate) mod nodes;
 pub(crate) mod org_chart;
 pub(crate) mod packs;
 pub(crate) mod reload;
+pub(crate) mod roles;
 pub(crate) mod roster;
 pub(crate) mod run;
 pub(crate) mod runs;

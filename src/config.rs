@@ -10,6 +10,7 @@ mod nodes;
 mod packs;
 mod prices;
 mod providers;
+mod roles;
 mod sections;
 mod server;
 mod show;
@@ -69,6 +70,8 @@ pub(crate) struct Config {
     pub(crate) orchestration: sections::Orchestration,
     pub(crate) retention: sections::Retention,
     pub(crate) console: sections::Console,
+    #[serde(deserialize_with = "values::named")]
+    pub(crate) roles: BTreeMap<String, roles::RoleScopes>,
 }
 
 impl Config {

@@ -27,7 +27,7 @@ use args::{Cli, Command, Read};
 use commands::{
     agents, audit, chat, completions, config as config_command, confine, console, db, demo, doctor,
     guard, health, heartbeats, hosts, inbox, keys, mcp, memory, nodes, org_chart, packs, reload,
-    roster, run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
+    roles, roster, run, runs, schedules, secrets, serve, spend, tools, triggers, workflows,
 };
 use exit::{CommandError, Exit};
 use screen::output;
@@ -87,6 +87,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, CommandError> {
         Command::Triggers(args) => Box::pin(triggers::run(args, &connection)).await,
         Command::Heartbeats(args) => Box::pin(heartbeats::run(args, &connection)).await,
         Command::Keys(args) => Box::pin(keys::run(args, &connection)).await,
+        Command::Roles(args) => Box::pin(roles::run(args, &connection)).await,
         Command::Memory(args) => Box::pin(memory::run(args, &connection)).await,
         Command::Secrets(args) => Box::pin(secrets::run(args, &connection)).await,
         Command::Agents(args) => Box::pin(agents::run(args, &connection)).await,

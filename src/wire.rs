@@ -24,6 +24,7 @@ pub(crate) mod sandbox;
 mod space;
 mod standing;
 pub(crate) mod tools;
+mod uses;
 
 use std::fmt;
 use std::io;
@@ -66,6 +67,7 @@ use reload::Reloader;
 use sandbox::Places;
 use space::Space;
 use standing::Standing;
+use uses::Uses;
 
 /// What running steps get to reach their next recorded event.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -170,6 +172,9 @@ impl Host {
         let keys = KeyRing::load(store.clone(), settings.api_keys.clone(), test_keys)
             .await
             .map_err(|error| unkept("the stored keys cannot be read", &error))?;
+        keys.set_file_roles(settings.config.file_roles())
+            .await
+            .map_err(|error| unkept("the stored roles cannot be read", &error))?;
         let coders = cli::open(&settings.config, &places, &database)?;
         let dispatch =
             agents::dispatch(&settings, agents.clone(), &tools.served, &keys, &models, &coders);
@@ -195,7 +200,8 @@ impl Host {
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let reload = settings.again.clone().map(|again| {
             let scheduler = standing.scheduler.clone();
-            let reloader = Reloader::new(again, engine.clone(), agents.clone(), scheduler);
+            let reloader =
+                Reloader::new(again, engine.clone(), agents.clone(), scheduler, keys.clone());
             Arc::new(reloader) as Arc<dyn Reload>
         });
         let app = App {
@@ -240,6 +246,7 @@ impl Host {
         })?;
         // Nothing after this can fail: a key that was stored and never shown is useless.
         let first_key = first_key(&keys).await?;
+        let app_keys = keys.clone();
         let router = callboard_server::router(app);
         let console =
             console::open(&router, store.clone(), &keys, settings.config.console.lifetime());
@@ -269,6 +276,7 @@ impl Host {
             let presence = Presence { store: store.clone(), engine, address, version };
             tasks.spawn(presence.keep(shutdown.clone()));
         }
+        tasks.spawn(Uses { keys: app_keys }.keep(shutdown.clone()));
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));
         let gauges = Gauges::of(database.clone(), engine.clone(), store.clone());

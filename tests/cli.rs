@@ -42,6 +42,8 @@ mod questions;
 mod reload;
 #[path = "cli/retries.rs"]
 mod retries;
+#[path = "cli/roles.rs"]
+mod roles;
 #[path = "cli/roster.rs"]
 mod roster;
 #[path = "cli/schedules.rs"]

@@ -48,6 +48,10 @@ impl Kind {
         listed: "the keys of this tenant",
         ..Self::new("/v1/host/callboard/keys", "key", "keys list")
     };
+    pub(crate) const ROLE: Self = Self {
+        listed: "those of this tenant",
+        ..Self::new("/v1/host/callboard/roles", "role", "roles list")
+    };
     pub(crate) const SECRET: Self = Self {
         listed: "those of this tenant",
         ..Self::new("/v1/host/callboard/secrets", "secret", "secrets list")
@@ -66,6 +70,14 @@ impl Kind {
         let hint = format!("`callboard {}` shows {}", self.list, self.listed);
         or_not_found(error, &format!("no {} {id}", self.name), &hint)
     }
+}
+
+/// A query of those parameters that say something, with its question mark.
+pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
+    let said = parameters.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let pairs: Vec<String> =
+        said.map(|(name, value)| format!("{name}={}", segment(value))).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
 /// No body.
@@ -153,7 +165,18 @@ impl Client {
         id: &str,
         body: &Value,
     ) -> Result<T, CommandError> {
-        self.of(Method::PUT, kind, id, "", Some(body)).await
+        self.replace_with(kind, id, "", body).await
+    }
+
+    /// The same with a query that begins with its question mark.
+    pub(crate) async fn replace_with<T: DeserializeOwned>(
+        &self,
+        kind: &Kind,
+        id: &str,
+        query: &str,
+        body: &Value,
+    ) -> Result<T, CommandError> {
+        self.of(Method::PUT, kind, id, query, Some(body)).await
     }
 
     pub(crate) async fn remove(&self, kind: &Kind, id: &str) -> Result<(), CommandError> {

@@ -2,6 +2,8 @@
 
 mod whoami;
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
 use serde::Deserialize;
@@ -11,7 +13,7 @@ use callboard_engine::{Clock, SystemClock};
 use callboard_protocol::Timestamp;
 
 use crate::args::{Connection, HostArgs};
-use crate::client::Kind;
+use crate::client::{Kind, query};
 use crate::exit::{CommandError, Exit};
 use crate::screen::listing::Listing;
 use crate::screen::{output, words};
@@ -41,7 +43,7 @@ enum KeysCommand {
     Whoami(whoami::WhoamiArgs),
     /// Revoke a key at once
     Revoke(RevokeArgs),
-    /// Replace a key by a new one with the same rights; the old one stops working at once
+    /// Replace a key by a new one with the same rights; the old one stops working at once or after a grace
     Rotate(RotateArgs),
     /// Start signing links to interrupts with a new secret
     RotateLinks(RotateLinksArgs),
@@ -73,14 +75,25 @@ fn show_new(made: &Value, as_json: bool) -> Result<Exit, CommandError> {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   callboard keys create --name ci --scope runs:create --scope runs:read
-  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json")]
+  callboard keys create --name visitor --scope runs:read --expires-at 2026-12-31T00:00:00Z --json
+  callboard keys create --name desk --role finance
+  callboard keys create --name acme --tenant acme --workspace ops --scope admin")]
 struct CreateArgs {
     /// What the key is for
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// Scope of the key; repeatable. Default: the scopes of your own key
+    /// Scope of the key; repeatable. Default: the scopes and roles of your own key
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
+    /// Role of the key; repeatable. It has what the role stands for, as that changes
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// Tenant of the key, if not your own; needs a key of the tenant default with the scope tenants:manage
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// The one workspace that the key is for
+    #[arg(long, value_name = "WORKSPACE")]
+    workspace: Option<String>,
     /// When it stops working, as in 2026-12-31T00:00:00Z; no later than your own key
     #[arg(long, value_name = "TIME", value_parser = words::parse_time)]
     expires_at: Option<Timestamp>,
@@ -94,6 +107,13 @@ async fn create(args: CreateArgs, earlier: &Connection) -> Result<Exit, CommandE
     if !args.scopes.is_empty() {
         body["scopes"] = args.scopes.into();
     }
+    if !args.roles.is_empty() {
+        body["roles"] = args.roles.into();
+    }
+    let place = [("tenant", args.tenant), ("workspace", args.workspace)];
+    for (name, value) in place.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        body[name] = value.into();
+    }
     if let Some(at) = args.expires_at {
         body["expiresAt"] = at.to_string().into();
     }
@@ -102,8 +122,12 @@ async fn create(args: CreateArgs, earlier: &Connection) -> Result<Exit, CommandE
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  callboard keys list --json")]
+  callboard keys list --json
+  callboard keys list --tenant acme")]
 struct ListArgs {
+    /// Another tenant; needs a key of the tenant default with the scope tenants:manage
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -114,18 +138,26 @@ struct Key {
     id: String,
     name: String,
     scopes: Option<Vec<String>>,
+    #[serde(default)]
+    roles: Vec<String>,
+    last_used_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
 }
 
 async fn list(args: ListArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let found = args.host.client(earlier)?.list(&Kind::KEY, &[]).await?;
-    Listing::new("keys", ["id", "name", "state", "scopes"], "no keys")
+    let query: Vec<_> = args.tenant.map(|tenant| ("tenant", tenant)).into_iter().collect();
+    let found = args.host.client(earlier)?.list(&Kind::KEY, &query).await?;
+    Listing::new("keys", ["id", "name", "state", "last used", "scopes"], "no keys")
         .remedy("`callboard keys create --name NAME` creates one")
         .show(found, args.host.json, |key: Key| {
             let state = state(&key);
+            let used = key.last_used_at.map_or_else(|| "never".to_owned(), words::moment);
             let scopes = key.scopes.map_or_else(|| "all".to_owned(), |scopes| scopes.join(" "));
-            [Cell::new(key.id), Cell::new(words::plain(&key.name)), state, Cell::new(scopes)]
+            let roles = key.roles.iter().map(|role| format!("role:{role} "));
+            let scopes = roles.collect::<String>() + &scopes;
+            let name = words::plain(&key.name);
+            [Cell::new(key.id), Cell::new(name), state, Cell::new(used), Cell::new(scopes)]
         })
 }
 
@@ -153,6 +185,9 @@ struct RevokeArgs {
     /// Also stop what the key created
     #[arg(long)]
     cascade: bool,
+    /// Tenant of the key, if not your own; needs a key of the tenant default with the scope tenants:manage
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -160,9 +195,11 @@ struct RevokeArgs {
 async fn revoke(args: RevokeArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.connection.client(earlier)?;
     // Looked at before: a key may revoke itself.
-    let made: Value = client.get(&Kind::KEY, &args.id, "").await?;
-    let query = if args.cascade { "?cascade=1" } else { "" };
-    client.remove_with(&Kind::KEY, &args.id, query).await?;
+    let tenant = [("tenant", args.tenant.clone())];
+    let made: Value = client.get(&Kind::KEY, &args.id, &query(&tenant)).await?;
+    let cascade = args.cascade.then(|| "1".to_owned());
+    let asked = query(&[("cascade", cascade), ("tenant", args.tenant)]);
+    client.remove_with(&Kind::KEY, &args.id, &asked).await?;
     output::line(&format!("{} revoked", args.id))?;
     let mut is_any = false;
     let verb = if args.cascade { "stopped" } else { "continues" };
@@ -179,22 +216,38 @@ async fn revoke(args: RevokeArgs, earlier: &Connection) -> Result<Exit, CommandE
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   callboard keys rotate key_0199f2c4 --json
+  callboard keys rotate key_0199f2c4 --grace 1h
 
-The old key stops working at once. Where it is in use, make the new one with `callboard keys create`
-first and revoke the old one later.")]
+The old key stops working at once, or after the grace: the time to bring the new one where the old
+one is in use.")]
 struct RotateArgs {
     /// Id of the key
     #[arg(value_name = "KEY_ID")]
     id: String,
+    /// How long the old key still works, as in 90s, 15m, 1h or 7d; at most 30d
+    #[arg(long, value_name = "TIME", value_parser = words::parse_span)]
+    grace: Option<Duration>,
+    /// Tenant of the key, if not your own; needs a key of the tenant default with the scope tenants:manage
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
     #[command(flatten)]
     host: HostArgs,
 }
 
 async fn rotate(args: RotateArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     let client = args.host.client(earlier)?;
-    show_new(&client.post(&Kind::KEY, &args.id, "/rotate", None::<&()>).await?, args.host.json)
+    let grace = args.grace.map(|grace| grace.as_secs().to_string());
+    let rest = format!("/rotate{}", query(&[("graceSeconds", grace), ("tenant", args.tenant)]));
+    let made: Value = client.post(&Kind::KEY, &args.id, &rest, None::<&()>).await?;
+    let shown = show_new(&made, args.host.json)?;
+    if let Some(end) =
+        made.get("previousEndsAt").and_then(Value::as_str).filter(|_| !args.host.json)
+    {
+        output::note(&format!("key {} works until {end}", args.id));
+    }
+    Ok(shown)
 }
 
 #[derive(Debug, Args)]

@@ -54,18 +54,27 @@ pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
             "{text:?} is neither a time like 2026-01-31T08:00:00Z nor an age like 90s, 15m, 2h or 7d"
         )
     };
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let count: u64 =
-        text.strip_suffix(unit).and_then(|count| count.parse().ok()).ok_or_else(wrong)?;
+    let age = span(text).ok_or_else(wrong)?;
+    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Ok(Timestamp::from_millis(SystemClock.now().as_millis().saturating_sub(age)))
+}
+
+/// A length of time as people give it: `90s`, `15m`, `2h`, `7d`.
+pub(crate) fn parse_span(text: &str) -> Result<Duration, String> {
+    span(text).ok_or_else(|| format!("{text:?} is no length of time like 90s, 15m, 2h or 7d"))
+}
+
+fn span(text: &str) -> Option<Duration> {
+    let unit = text.chars().last()?;
+    let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
     let seconds = match unit {
         's' => 1,
         'm' => 60,
         'h' => 3600,
         'd' => 86400,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let age = i64::try_from(count.saturating_mul(seconds).saturating_mul(1000)).unwrap_or(i64::MAX);
-    Ok(Timestamp::from_millis(SystemClock.now().as_millis().saturating_sub(age)))
+    Some(Duration::from_secs(count.saturating_mul(seconds)))
 }
 
 /// Compact JSON, cut where it gets long.

@@ -10,14 +10,14 @@ use serde_json::Value;
 use callboard_agents::{AgentRegistry, Installed, Policy};
 use callboard_core::HostLimits;
 use callboard_engine::{Clock as _, Engine, Scheduler, SystemClock};
-use callboard_server::{NotReloaded, Reload, Reloaded};
+use callboard_server::{FileRoles, KeyRing, NotReloaded, Reload, Reloaded};
 
 use super::{Settings, check, conformance, engine, folder, packs};
 use crate::exit::CommandError;
 use crate::settings::Shown;
 
 /// What counts at once. Everything else is read by a start.
-const AT_ONCE: [&str; 12] = [
+const AT_ONCE: [&str; 13] = [
     "server.workflows",
     "server.packs",
     "packs.keys",
@@ -30,6 +30,7 @@ const AT_ONCE: [&str; 12] = [
     "orchestration.transcript_window",
     "orchestration.execution_model",
     "budgets.",
+    "roles.",
 ];
 
 /// Reads everything that the host was started with once more.
@@ -58,6 +59,7 @@ pub(super) struct Reloader {
     engine: Engine,
     agents: Arc<AgentRegistry>,
     scheduler: Scheduler,
+    keys: KeyRing,
     /// What was in force when the host started: what differs from it and does not count at once needs a restart.
     started_with: Vec<(String, Value)>,
     /// One at a time.
@@ -71,10 +73,11 @@ impl Reloader {
         engine: Engine,
         agents: Arc<AgentRegistry>,
         scheduler: Scheduler,
+        keys: KeyRing,
     ) -> Self {
         let started_with = (again.0)().map(|(_, shown)| values(shown)).unwrap_or_default();
         let (busy, said) = (tokio::sync::Mutex::default(), Mutex::default());
-        Self { again, engine, agents, scheduler, started_with, busy, said }
+        Self { again, engine, agents, scheduler, keys, started_with, busy, said }
     }
 }
 
@@ -88,6 +91,7 @@ struct Fresh {
     packs: Vec<Installed>,
     policy: Policy,
     limits: HostLimits,
+    roles: FileRoles,
     values: Vec<(String, Value)>,
 }
 
@@ -112,6 +116,7 @@ fn read(again: &Again) -> Result<Fresh, Vec<CommandError>> {
         packs: loaded,
         policy,
         limits: engine::limits(&settings.config),
+        roles: settings.config.file_roles(),
         values: values(shown),
     })
 }
@@ -135,6 +140,8 @@ impl Reload for Reloader {
         for left in left.map_err(|error| NotReloaded(error.to_string()))? {
             tracing::warn!(pack = %left.id.name, error = %left.why, "pack left out");
         }
+        let roles = self.keys.set_file_roles(fresh.roles).await;
+        roles.map_err(|error| NotReloaded(error.to_string()))?;
         // Every one of them was compiled before.
         let gone = self.engine.catalog().reload(&fresh.definitions);
         let gone = gone.map_err(|(_, error)| NotReloaded(error.to_string()))?;

@@ -1,13 +1,13 @@
 //! API keys, and what was made with them. A key itself is never stored, only its digest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{KeyId, Principal, RosterId, Tenant, Timestamp, WebhookId, Workspace};
 
-use crate::records::{Expected, Key, Kind, RecordChange, RecordQuery, Within, retry_moved};
+use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within, retry_moved};
 use crate::store::{Batch, Digest, KeyMode, Realm, Scope, Store, StoreError};
 
 /// Every key of every tenant, and which key made what goes on without it.
@@ -40,6 +40,12 @@ pub struct StoredKey {
     /// In whose name it votes, where that is not its own: nobody gets more votes by making keys.
     #[serde(default)]
     pub votes_as: Option<Principal>,
+    /// Names of roles, whose scopes it has beside its own for as long as the roles stand for them.
+    #[serde(default)]
+    pub roles: BTreeSet<String>,
+    /// Who vouches for it, where that is not its text: it is somebody who signed in there, and no text opens it.
+    #[serde(default)]
+    pub issuer: Option<String>,
 }
 
 impl StoredKey {
@@ -66,6 +72,12 @@ const WEBHOOK: &str = "webhook";
 
 /// What things are found by: the key that made them.
 const MAKER: &str = "maker";
+
+#[derive(Serialize, Deserialize)]
+struct KeyUse {
+    id: KeyId,
+    at: Timestamp,
+}
 
 #[derive(Serialize, Deserialize)]
 struct MakerBody {
@@ -146,6 +158,74 @@ impl Keys {
             self.store.commit(Batch::of_records([change])).await?;
         }
         Ok(true)
+    }
+
+    /// Lets a key end at this time, unless it ends before. Answers whether the tenant had such a key.
+    pub async fn end_key(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        retry_moved(|| self.try_to_end(tenant, id, at)).await
+    }
+
+    async fn try_to_end(
+        &self,
+        tenant: &Tenant,
+        id: &KeyId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let record = self.store.get(Kind::ApiKey, &key(id)).await?;
+        let Some(record) = record.filter(|record| record.place.tenant == *tenant) else {
+            return Ok(false);
+        };
+        let mut key: StoredKey = record.read()?;
+        if key.expires_at.is_none_or(|end| end > at) {
+            key.expires_at = Some(at);
+            let change = key.put()?.expecting(Expected::Version(record.version));
+            self.store.commit(Batch::of_records([change])).await?;
+        }
+        Ok(true)
+    }
+
+    /// Notes somebody whom an issuer vouches for, or what is different of it now. A revoked one stays revoked.
+    pub async fn note_identity(&self, identity: &StoredKey) -> Result<(), StoreError> {
+        retry_moved(|| self.try_to_note(identity)).await
+    }
+
+    async fn try_to_note(&self, identity: &StoredKey) -> Result<(), StoreError> {
+        let record = self.store.get(Kind::ApiKey, &key(&identity.id)).await?;
+        let before: Option<StoredKey> = record.as_ref().map(Record::read).transpose()?;
+        let mut now = identity.clone();
+        if let Some(before) = &before {
+            (now.created_at, now.revoked_at) = (before.created_at, before.revoked_at);
+        }
+        if before.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        let change = now.put()?.expecting(Expected::of(record.as_ref()));
+        self.store.commit(Batch::of_records([change])).await
+    }
+
+    /// Writes down when keys were used last.
+    pub async fn note_uses(&self, uses: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
+        // It is the host's own: keys of the configuration have no record.
+        let place = Scope { tenant: "".into(), workspace: None, mode: KeyMode::Live };
+        let put = |(id, at): &(KeyId, Timestamp)| {
+            let body = KeyUse { id: id.clone(), at: *at };
+            RecordChange::put(Kind::KeyUse, key(id), place.clone(), &body)
+        };
+        let changes: Vec<RecordChange> = uses.iter().map(put).collect::<Result<_, _>>()?;
+        self.store.commit(Batch::of_records(changes)).await
+    }
+
+    /// When each key was used last, as far as that was written down.
+    pub async fn uses(&self) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+        let all = RecordQuery::all(Kind::KeyUse, Within::Everywhere);
+        let uses = self.store.scan(&all).await?;
+        let uses: Vec<KeyUse> = uses.iter().map(Record::read).collect::<Result<_, _>>()?;
+        Ok(uses.into_iter().map(|it| (it.id, it.at)).collect())
     }
 
     /// Notes which key makes something that goes on without it. Called before it is there, so that nothing is there

@@ -53,6 +53,7 @@ mod record;
 mod records;
 mod registry;
 mod retention;
+mod roles;
 mod roster;
 mod schedules;
 mod secrets;
@@ -136,6 +137,7 @@ pub use records::{
 };
 pub use registry::{Put, StoredWorkflow, Workflows};
 pub use retention::Sweeper;
+pub use roles::{MOST_ROLES, PutRole, Role, Roles};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{
     BookError, DeclaredError, DueSchedules, LastTurn, MissedFire, NewSchedule, Overlap, Schedule,

@@ -64,6 +64,8 @@ kinds! {
     Heartbeat = "heartbeat",
     /// A run that retention leaves alone.
     KeptRun = "kept-run",
+    /// When a key was used last.
+    KeyUse = "key-use",
     LinkGeneration = "link-generation",
     Maker = "maker",
     /// A standing member of a roster.
@@ -76,6 +78,8 @@ kinds! {
     Projection = "projection",
     Prompt = "prompt",
     Reservation = "reservation",
+    /// A name for a set of scopes.
+    Role = "role",
     Schedule = "schedule",
     Secret = "secret",
     /// Decisions about a run that did not come to their end.
@@ -115,7 +119,7 @@ impl Kind {
     /// What every process keeps in memory of this kind: a change of one is seen by those of other hosts, too.
     pub const fn cache(self) -> Option<Cache> {
         match self {
-            Self::ApiKey => Some(Cache::Keys),
+            Self::ApiKey | Self::Role => Some(Cache::Keys),
             Self::Pack | Self::PackOffer => Some(Cache::Packs),
             _ => None,
         }

@@ -205,6 +205,8 @@ impl Gate {
         let admitted = keys.admit(&known, self.host.now());
         if admitted.is_err() {
             self.tell_refusal(&keys.scope_of(&known.key), &known.key.id, &[]).await;
+        } else {
+            known.is_used(self.host.now());
         }
         admitted
     }

@@ -3,32 +3,34 @@
 //! Only digests are kept. A caller's key is looked up by the first bytes of its digest and then
 //! compared whole, in constant time.
 
+mod caller;
 mod configured;
+mod roles;
+mod table;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use async_trait::async_trait;
 use callboard_agents::{Granted, Grants};
 use callboard_engine::{
-    Clock, Digest, KeyMode, Keys, Made, Realm, Scope, Store, StoreError, StoredKey,
+    KeyMode, Keys, Made, PutRole, Realm, Role, Roles, Scope, Store, StoreError, StoredKey,
 };
-use callboard_protocol::{KeyId, Owner, Principal, Tenant, Timestamp};
-use subtle::ConstantTimeEq;
+use callboard_protocol::{KeyId, Principal, Tenant, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::problem::{Code, Problem};
-use crate::scopes::{OF_A_ROLE, scopes_of};
+use table::Table;
 
+pub use caller::Caller;
 pub use configured::{StaticKey, StaticKeyError};
+pub use roles::{EVERY_SCOPE, FileRoles, RoleError, check_role};
+pub(crate) use roles::{RoleOrigin, RoleTable};
+pub(crate) use table::{KeyOrigin, Known};
 pub use text::KeyText;
 pub(crate) use text::TEST_PREFIX;
-
-/// Enough of a digest to find its key, too little to be one.
-const PREFIX: usize = 8;
 
 /// Begins the principal of a caller with a key.
 const KEY_PRINCIPAL: &str = "key:";
@@ -48,18 +50,16 @@ pub struct KeyRing {
 #[derive(Debug)]
 struct Inner {
     stored: Keys,
-    configured: Vec<Known>,
+    roles: Roles,
+    /// Those of the host's file.
+    file_roles: Mutex<FileRoles>,
+    configured: Vec<StoredKey>,
     test_keys: TestKeys,
     table: RwLock<Arc<Table>>,
     /// Which generation of the stored keys the table holds at least.
     generation: AtomicU64,
     /// One reload at a time: a slow one must not put back what a later one found revoked.
     reloading: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    by_prefix: HashMap<[u8; PREFIX], Vec<Known>>,
 }
 
 /// Which keys count as test keys.
@@ -71,21 +71,6 @@ pub enum TestKeys {
     All,
 }
 
-/// One key as the ring knows it.
-#[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) key: Arc<StoredKey>,
-    pub(crate) origin: KeyOrigin,
-    /// Cancelled when the key is revoked, so that its open streams end.
-    revoked: CancellationToken,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyOrigin {
-    Configured,
-    Stored,
-}
-
 /// Why a key could not be made or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -95,25 +80,13 @@ pub enum KeyError {
     NoRandomness(String),
 }
 
-/// Who is asking, as far as a key says.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    pub key_id: KeyId,
-    pub scope: Scope,
-    /// None is every scope.
-    pub scopes: Option<BTreeSet<String>>,
-    pub expires_at: Option<Timestamp>,
-    pub revoked: CancellationToken,
-    /// In whose name it votes, where that is not its own.
-    pub votes_as: Option<Principal>,
-}
-
 /// A key to be made, for a caller that may make it.
 #[derive(Debug)]
 pub(crate) struct NewKey {
     pub(crate) name: String,
     pub(crate) scope: Scope,
     pub(crate) scopes: Option<BTreeSet<String>>,
+    pub(crate) roles: BTreeSet<String>,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) made_by: Option<KeyId>,
     pub(crate) votes_as: Option<Principal>,
@@ -126,14 +99,20 @@ impl KeyRing {
         configured: Vec<StaticKey>,
         test_keys: TestKeys,
     ) -> Result<Self, StoreError> {
-        let configured = configured.into_iter().map(|key| Known {
-            key: Arc::new(key.into_stored()),
-            origin: KeyOrigin::Configured,
-            revoked: CancellationToken::new(),
-        });
-        let configured = configured.collect();
-        let (stored, (table, generation, reloading)) = (Keys::new(store), Default::default());
-        let inner = Inner { stored, configured, test_keys, table, generation, reloading };
+        let configured = configured.into_iter().map(StaticKey::into_stored).collect();
+        let (stored, roles, file_roles) =
+            (Keys::new(store.clone()), Roles::new(store), Mutex::default());
+        let (table, generation, reloading) = Default::default();
+        let inner = Inner {
+            stored,
+            roles,
+            file_roles,
+            configured,
+            test_keys,
+            table,
+            generation,
+            reloading,
+        };
         let ring = Self { inner: Arc::new(inner) };
         ring.reload().await?;
         Ok(ring)
@@ -148,25 +127,46 @@ impl KeyRing {
         Ok(())
     }
 
+    /// Puts other roles in the place of those that the host's file named before.
+    pub async fn set_file_roles(&self, roles: FileRoles) -> Result<(), StoreError> {
+        *self.inner.file_roles.lock().unwrap_or_else(PoisonError::into_inner) = roles;
+        self.reload().await
+    }
+
     async fn reload(&self) -> Result<(), StoreError> {
         let _alone = self.inner.reloading.lock().await;
         let stored = self.inner.stored.all_keys().await?;
+        let roles = self.inner.roles.all_roles().await?;
+        let file = self.inner.file_roles.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let before = self.table();
-        let revocations: BTreeMap<&KeyId, &CancellationToken> =
-            before.all().map(|known| (&known.key.id, &known.revoked)).collect();
-        let mut table = Table::default();
-        for known in &self.inner.configured {
-            table.insert(known.clone());
+        let mut table = Table::new(Arc::new(RoleTable::new(file, roles)));
+        for key in &self.inner.configured {
+            let known = self.known(&before, &table.roles, key.clone(), KeyOrigin::Configured);
+            table.insert(known);
         }
         for key in stored {
-            let revoked = revocations.get(&key.id).copied().cloned().unwrap_or_default();
-            if key.revoked_at.is_some() {
-                revoked.cancel();
-            }
-            table.insert(Known { key: Arc::new(key), origin: KeyOrigin::Stored, revoked });
+            let origin = if key.issuer.is_some() { KeyOrigin::Issuer } else { KeyOrigin::Stored };
+            let known = self.known(&before, &table.roles, key, origin);
+            table.insert(known);
         }
         *self.inner.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
         Ok(())
+    }
+
+    /// Streams of a key that was revoked, or that may do less than before, end.
+    fn known(&self, before: &Table, roles: &RoleTable, key: StoredKey, origin: KeyOrigin) -> Known {
+        let before = before.by_id(&key.id);
+        let realm = self.scope_of(&key).realm();
+        let grant = Arc::new(roles.grant(&realm, key.scopes.as_ref(), &key.roles));
+        let mut revoked = before.map(|known| known.revoked.clone()).unwrap_or_default();
+        if key.revoked_at.is_some() {
+            revoked.cancel();
+        } else if before.is_some_and(|known| !grant.keeps(&known.grant)) {
+            revoked.cancel();
+            revoked = CancellationToken::new();
+        }
+        let used = before.map(|known| Arc::clone(&known.used)).unwrap_or_default();
+        Known { key: Arc::new(key), origin, grant, revoked, used }
     }
 
     /// Makes the first admin key where there is none at all. The text is shown this once and then forgotten.
@@ -183,6 +183,7 @@ impl KeyRing {
             name: "first admin key".to_owned(),
             scope,
             scopes: None,
+            roles: BTreeSet::new(),
             expires_at: None,
             made_by: None,
             votes_as: None,
@@ -226,6 +227,8 @@ impl KeyRing {
             revoked_at: None,
             made_by: new.made_by,
             votes_as: new.votes_as,
+            roles: new.roles,
+            issuer: None,
         };
         self.inner.stored.put_key(key).await?;
         self.reload().await?;
@@ -236,6 +239,57 @@ impl KeyRing {
     pub(crate) async fn revoke(&self, key: &StoredKey, at: Timestamp) -> Result<(), StoreError> {
         self.inner.stored.revoke_key(&key.tenant, &key.id, at).await?;
         self.reload().await
+    }
+
+    /// Lets a key end at this time, unless it ends before.
+    pub(crate) async fn end_at(&self, key: &StoredKey, at: Timestamp) -> Result<(), StoreError> {
+        self.inner.stored.end_key(&key.tenant, &key.id, at).await?;
+        self.reload().await
+    }
+
+    /// What every role of a tenant stands for now.
+    pub(crate) fn roles(&self) -> Arc<RoleTable> {
+        Arc::clone(&self.table().roles)
+    }
+
+    pub(crate) async fn put_role(&self, realm: &Realm, role: &Role) -> Result<PutRole, StoreError> {
+        let put = self.inner.roles.put_role(realm, role).await?;
+        self.reload().await?;
+        Ok(put)
+    }
+
+    pub(crate) async fn remove_role(&self, realm: &Realm, name: &str) -> Result<bool, StoreError> {
+        let was_there = self.inner.roles.remove_role(realm, name).await?;
+        self.reload().await?;
+        Ok(was_there)
+    }
+
+    /// Writes down when keys were used last, where that has changed: to be called now and then, never by a request.
+    pub async fn note_uses(&self) -> Result<(), StoreError> {
+        let table = self.table();
+        let used: Vec<_> = table.all().filter_map(|it| Some((it, it.used.unnoted()?))).collect();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let uses: Vec<_> = used.iter().map(|(known, at)| (known.key.id.clone(), *at)).collect();
+        self.inner.stored.note_uses(&uses).await?;
+        used.iter().for_each(|(known, at)| known.used.noted(*at));
+        Ok(())
+    }
+
+    /// When keys were used last, by this process or another.
+    pub(crate) async fn last_used(
+        &self,
+        keys: &[Known],
+    ) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+        let mut uses = self.inner.stored.uses().await?;
+        for known in keys {
+            if let Some(at) = known.used.at() {
+                let noted = uses.entry(known.key.id.clone()).or_insert(at);
+                *noted = at.max(*noted);
+            }
+        }
+        Ok(uses)
     }
 
     /// Notes that a caller makes something that goes on without its key.
@@ -268,11 +322,13 @@ impl KeyRing {
         visible
     }
 
+    /// The keys of all tenants: for what follows from one of them.
+    pub(crate) fn everywhere(&self) -> Vec<Known> {
+        self.table().all().cloned().collect()
+    }
+
     pub(crate) fn find(&self, scope: &Scope, id: &KeyId) -> Option<Known> {
-        self.table()
-            .all()
-            .find(|known| known.key.id == *id && self.is_visible(known, scope))
-            .cloned()
+        self.table().by_id(id).filter(|known| self.is_visible(known, scope)).cloned()
     }
 
     /// Finds whose text this is, without judging whether the key still counts.
@@ -282,7 +338,7 @@ impl KeyRing {
 
     /// The key that a caller showed before. Whether it is still valid is checked as for every other.
     pub(crate) fn by_id(&self, id: &KeyId) -> Option<Known> {
-        self.table().all().find(|known| known.key.id == *id).cloned()
+        self.table().by_id(id).cloned()
     }
 
     /// Judges a known key: revoked, expired, or a caller.
@@ -294,14 +350,25 @@ impl KeyRing {
         if key.expires_at.is_some_and(|expires_at| expires_at <= at) {
             return Err(Problem::new(Code::KeyExpired, "this key has expired"));
         }
-        Ok(Caller {
+        if known.origin == KeyOrigin::Issuer && known.grant.is_nothing() {
+            return Err(Problem::new(Code::KeyRevoked, "the roles of this sign-in grant nothing"));
+        }
+        Ok(self.caller(known))
+    }
+
+    fn caller(&self, known: &Known) -> Caller {
+        let key = &known.key;
+        Caller {
             key_id: key.id.clone(),
+            principal: known.principal(),
             scope: self.scope_of(key),
-            scopes: key.scopes.clone(),
+            scopes: known.grant.scopes.clone(),
+            own_scopes: key.scopes.clone(),
+            roles: known.grant.roles.clone(),
             expires_at: key.expires_at,
             revoked: known.revoked.clone(),
             votes_as: key.votes_as.clone(),
-        })
+        }
     }
 
     fn mode_of(&self, key: &StoredKey) -> KeyMode {
@@ -327,113 +394,27 @@ impl KeyRing {
 #[async_trait]
 impl Grants for KeyRing {
     async fn granted(&self, tenant: &Tenant, principal: &Principal, at: Timestamp) -> Granted {
-        let Some(id) = principal.as_str().strip_prefix(KEY_PRINCIPAL) else {
-            return Granted::Unknown;
-        };
         let table = self.table();
-        let is_theirs = |known: &&Known| known.key.id.as_str() == id && known.key.tenant == *tenant;
-        let caller = table.all().find(is_theirs).and_then(|known| self.admit(known, at).ok());
-        match caller.map(|caller| caller.scopes) {
-            Some(Some(scopes)) => Granted::Only(scopes),
-            Some(None) => Granted::Everything,
-            None => Granted::Unknown,
-        }
-    }
-}
-
-impl Table {
-    fn insert(&mut self, known: Known) {
-        self.by_prefix.entry(prefix(&known.key.digest)).or_default().push(known);
-    }
-
-    fn find(&self, digest: &Digest) -> Option<Known> {
-        let candidates = self.by_prefix.get(&prefix(digest))?;
-        candidates.iter().find(|known| bool::from(known.key.digest.ct_eq(digest))).cloned()
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Known> {
-        self.by_prefix.values().flatten()
-    }
-}
-
-impl Caller {
-    pub fn may(&self, scope: &str) -> bool {
-        self.scopes.as_ref().is_none_or(|scopes| scopes.contains(scope))
-    }
-
-    /// Whether the key holds all that a role stands for; `role:approver` and `approver` are the same.
-    pub(crate) fn has_role(&self, name: &str) -> bool {
-        let meant = scopes_of(name.strip_prefix(OF_A_ROLE).unwrap_or(name));
-        meant.is_some_and(|scopes| scopes.iter().all(|scope| self.may(scope)))
-    }
-
-    /// Whether the key that let the caller in counts no more.
-    pub(crate) fn is_over(&self, at: Timestamp) -> bool {
-        self.revoked.is_cancelled() || self.expires_at.is_some_and(|expires_at| expires_at <= at)
-    }
-
-    /// For whose runs a change of what all workspaces share is. A key of one workspace decides nothing for the others.
-    pub(crate) fn whole_realm(&self) -> Result<Realm, Problem> {
-        match self.scope.workspace {
-            None => Ok(self.scope.realm()),
-            Some(_) => Err(Problem::new(
-                Code::Forbidden,
-                "this is the same for all workspaces of the tenant; use a key that has no workspace",
-            )),
-        }
-    }
-
-    /// The answer to a waiting request whose key is no longer valid.
-    pub(crate) fn check(&self, at: Timestamp) -> Result<(), Problem> {
-        match (self.revoked.is_cancelled(), self.is_over(at)) {
-            (true, _) => Err(Problem::new(Code::KeyRevoked, "this key was revoked")),
-            (false, true) => Err(Problem::new(Code::KeyExpired, "this key has expired")),
-            (false, false) => Ok(()),
-        }
-    }
-
-    /// Waits until the key counts no more.
-    pub(crate) async fn over(&self, clock: &dyn Clock) {
-        let expiry = async {
-            match self.expires_at {
-                Some(at) => clock.sleep_until(at).await,
-                None => std::future::pending().await,
-            }
+        let is_theirs =
+            |known: &&Known| known.key.tenant == *tenant && known.principal() == *principal;
+        let counts = |known: &&Known| {
+            known.key.revoked_at.is_none() && known.key.expires_at.is_none_or(|end| end > at)
         };
-        // Losing either wait is fine: both are begun again from what the key says.
-        tokio::select! {
-            () = self.revoked.cancelled() => {}
-            () = expiry => {}
+        // Whoever signs in in several ways has, for a run, what all of them grant.
+        let theirs: Vec<&Known> = match principal.as_str().strip_prefix(KEY_PRINCIPAL) {
+            Some(id) => table.by_id(&id.into()).into_iter().filter(is_theirs).collect(),
+            None => table.all().filter(is_theirs).collect(),
+        };
+        if theirs.is_empty() || !theirs.iter().all(counts) {
+            return Granted::Unknown;
         }
-    }
-
-    /// Opaque: it names the key, not a person.
-    pub fn principal(&self) -> Principal {
-        principal_of(&self.key_id)
-    }
-
-    /// In whose name it decides where votes are counted: a key that a key made votes as its maker.
-    pub(crate) fn voter(&self) -> Principal {
-        self.votes_as.clone().unwrap_or_else(|| self.principal())
-    }
-
-    /// One line of the audit log: who did what.
-    pub(crate) fn audit(&self, subject: impl fmt::Display, what: &'static str) {
-        tracing::info!(
-            target: "audit",
-            principal = %self.principal(),
-            openwop.tenant_id = %self.scope.tenant,
-            %subject,
-            "{what}"
-        );
-    }
-
-    pub fn owner(&self) -> Owner {
-        Owner {
-            tenant: self.scope.tenant.clone(),
-            workspace: self.scope.workspace.clone(),
-            principal: Some(self.principal()),
-        }
+        let both =
+            |one: Option<BTreeSet<String>>, other: Option<BTreeSet<String>>| match (one, other) {
+                (Some(one), Some(other)) => Some(one.intersection(&other).cloned().collect()),
+                (one, other) => one.or(other),
+            };
+        let scopes = theirs.iter().map(|known| known.grant.scopes.clone()).reduce(both);
+        scopes.flatten().map_or(Granted::Everything, Granted::Only)
     }
 }
 
@@ -447,8 +428,4 @@ pub(crate) fn of_tenant(what: &str) -> Problem {
     let message =
         format!("the {what} is the whole tenant's; change it with a key that has no workspace");
     Problem::new(Code::Forbidden, message)
-}
-
-fn prefix(digest: &Digest) -> [u8; PREFIX] {
-    std::array::from_fn(|index| digest[index])
 }

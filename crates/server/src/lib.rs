@@ -44,6 +44,7 @@ pub use app::{
 };
 pub use hosts::{HostNames, is_host_name};
 pub use in_process::{Caller as InProcessCaller, InProcess, InProcessAnswer, InProcessCall};
+pub use keys::{EVERY_SCOPE, FileRoles, RoleError, check_role};
 pub use keys::{KeyError, KeyRing, KeyText, StaticKey, StaticKeyError, TestKeys};
 pub use metrics::{Metrics, MetricsError};
 pub use observe::Observed;

@@ -129,7 +129,7 @@ fn responses(operation: &Operation, dialect: Dialect) -> Value {
     }
     let mut responses = json!({ operation.success.as_str(): success.clone() });
     // What can be sent again: a definition, a pack, and a secret.
-    let again = ["WorkflowDefinition", "Archive", "FetchPack", "PutSecret"];
+    let again = ["WorkflowDefinition", "Archive", "FetchPack", "PutSecret", "PutRole"];
     let is_repeatable = operation.takes.is_some_and(|schema| again.contains(&schema));
     if operation.success == StatusCode::CREATED && is_repeatable {
         responses["200"] = success;

@@ -92,6 +92,7 @@ codes! {
     ScheduleReserved = "schedule_reserved", CONFLICT, "A workflow's own definition declares the schedule; change the definition.";
     SubscriptionNotActive = "subscription_not_active", CONFLICT, "The trigger subscription is not active and accepts no deliveries.";
     KeyReserved = "key_reserved", CONFLICT, "The key is part of the host's configuration and cannot be changed over HTTP.";
+    RoleReserved = "role_reserved", CONFLICT, "The role is the protocol's or part of the host's configuration and cannot be changed over HTTP, or the tenant has too many.";
     MemoryConflict = "memory_conflict", CONFLICT, "The entry was changed since it was read.";
     WorkspaceConflict = "workspace_conflict", CONFLICT, "The file does not have the version in If-Match; details.currentVersion is its version.";
     WorkspaceTooLarge = "workspace_too_large", PAYLOAD_TOO_LARGE, "The file is larger than workspace.maxFileBytes, or the workspace holds workspace.maxFiles already.";

@@ -35,6 +35,7 @@ pub(crate) mod prompts;
 mod read;
 mod registry;
 mod retry;
+mod roles;
 pub(crate) mod roster;
 pub(crate) mod schedules;
 mod secrets;

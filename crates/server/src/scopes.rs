@@ -8,8 +8,11 @@ pub(crate) const DELEGATE: &str = "approvals:delegate";
 /// What a key needs to answer questions.
 pub(crate) const RESPOND: &str = "approvals:respond";
 
+/// What a key of the tenant `default` needs to make keys for other tenants.
+pub(crate) const MANAGE_TENANTS: &str = "tenants:manage";
+
 /// The protocol's scopes, then ours.
-pub const SCOPES: [&str; 22] = [
+pub const SCOPES: [&str; 23] = [
     "manifest:read",
     "runs:create",
     "runs:read",
@@ -32,6 +35,7 @@ pub const SCOPES: [&str; 22] = [
     "packs:install",
     "roster:write",
     "triggers:write",
+    MANAGE_TENANTS,
 ];
 
 /// The protocol's roles (RFC 0049): each stands for its scopes, all of them written out. A key that is made for a role

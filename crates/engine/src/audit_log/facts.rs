@@ -109,13 +109,24 @@ fn rule_of(kind: Kind) -> Option<Rule> {
     let by_callers = |word| Some(Rule { word, fields: &[], only_callers: true });
     match kind {
         Kind::ApiKey => {
-            always("key", &["name", "scopes", "expiresAt", "revokedAt", "madeBy", "votesAs"])
+            let fields = &[
+                "name",
+                "scopes",
+                "roles",
+                "expiresAt",
+                "revokedAt",
+                "madeBy",
+                "votesAs",
+                "issuer",
+            ];
+            always("key", fields)
         }
         Kind::BudgetGrant => always("allowance", BUDGET),
         Kind::DailyLimit => always("daily-limit", BUDGET),
         Kind::Deployment => always("deployment", &["state"]),
         Kind::LinkGeneration => always("links", &["generation"]),
         Kind::PackOffer => always("pack", &[]),
+        Kind::Role => always("role", &["scopes"]),
         Kind::Secret => always("secret", &[]),
         Kind::Subscription => always("trigger-subscription", &[]),
         Kind::Heartbeat => by_callers("heartbeat"),

@@ -1,12 +1,13 @@
 //! What of the discovery document one caller can use (RFC 0011).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Document;
-use crate::keys::Caller;
+use crate::keys::{Caller, EVERY_SCOPE, RoleOrigin, RoleTable};
 use crate::operations::Access;
 use crate::problem::Problem;
 use crate::routes::operations;
+use crate::scopes::SCOPES;
 
 /// Which operations a family is used by: a caller that may use none of them is not shown it.
 const USED_BY: [(&str, &str); 9] = [
@@ -23,7 +24,7 @@ const USED_BY: [(&str, &str); 9] = [
 
 impl Document {
     /// The same without the families that a caller can do nothing with.
-    pub(crate) fn scoped(&self, caller: &Caller) -> Result<Value, Problem> {
+    pub(crate) fn scoped(&self, caller: &Caller, roles: &RoleTable) -> Result<Value, Problem> {
         let mut root: Value =
             serde_json::from_slice(&self.bytes).map_err(|error| Problem::internal(&error))?;
         for (family, path) in USED_BY {
@@ -36,6 +37,23 @@ impl Document {
             if !uses.any(|operation| is_open(operation.access)) {
                 forget(&mut root, family);
                 forget(&mut root["capabilities"], family);
+            }
+        }
+        let realm = caller.scope.realm();
+        let known = roles.names(&realm).into_iter().filter_map(|name| {
+            let (origin, scopes) = roles.find(&realm, &name)?;
+            if origin == RoleOrigin::Protocol {
+                // Everybody sees those.
+                return None;
+            }
+            let all = || SCOPES.iter().map(|scope| (*scope).to_owned()).collect();
+            let scopes = if scopes.contains(EVERY_SCOPE) { all() } else { scopes };
+            Some(json!({ "role": name, "scopes": scopes }))
+        });
+        let known: Vec<Value> = known.collect();
+        for families in ["/authorization/roles", "/capabilities/authorization/roles"] {
+            if let Some(shown) = root.pointer_mut(families).and_then(Value::as_array_mut) {
+                shown.extend(known.iter().cloned());
             }
         }
         Ok(root)

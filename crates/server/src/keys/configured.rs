@@ -103,6 +103,8 @@ impl StaticKey {
             revoked_at: None,
             made_by: None,
             votes_as: None,
+            roles: BTreeSet::new(),
+            issuer: None,
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{heartbeats, roster, schedules, triggers};
 use crate::app::Host;
-use crate::keys::{Known, principal_of};
+use crate::keys::Known;
 use crate::problem::Problem;
 
 /// How many schedules are read at a time.
@@ -34,12 +34,11 @@ impl GoesOn {
     /// Everything that this key or one below it made lives where the key does.
     pub(super) async fn of(host: &Host, known: &Known) -> Result<Self, Problem> {
         let scope = host.app.keys.scope_of(&known.key);
-        let below = below(host, &scope, &known.key.id);
-        let makers: BTreeSet<KeyId> =
-            below.iter().map(|known| known.key.id.clone()).chain([known.key.id.clone()]).collect();
-        let is_made = |by: Option<&Principal>| {
-            by.is_some_and(|by| makers.iter().any(|maker| principal_of(maker) == *by))
-        };
+        let below = below(host, &known.key.id);
+        let all = || below.iter().chain([known]);
+        let makers: BTreeSet<KeyId> = all().map(|known| known.key.id.clone()).collect();
+        let principals: BTreeSet<Principal> = all().map(Known::principal).collect();
+        let is_made = |by: Option<&Principal>| by.is_some_and(|by| principals.contains(by));
         let mut found = Self::default();
         let counts = below.iter().filter(|known| known.key.revoked_at.is_none());
         found.keys = counts.map(|known| known.key.id.clone()).collect();
@@ -93,7 +92,7 @@ impl GoesOn {
     pub(super) async fn stop(self, host: &Host, known: &Known) -> Result<(), Problem> {
         let scope = host.app.keys.scope_of(&known.key);
         for id in &self.keys {
-            if let Some(below) = host.app.keys.find(&scope, id) {
+            if let Some(below) = host.app.keys.by_id(id) {
                 host.app.keys.revoke(&below.key, host.now()).await?;
             }
         }
@@ -126,9 +125,9 @@ impl GoesOn {
     }
 }
 
-/// The keys that a key made, and those that they made.
-fn below(host: &Host, scope: &Scope, root: &KeyId) -> Vec<Known> {
-    let all = host.app.keys.list(scope);
+/// The keys that a key made, and those that they made, an operator's in other tenants included.
+fn below(host: &Host, root: &KeyId) -> Vec<Known> {
+    let all = host.app.keys.everywhere();
     let mut makers = BTreeSet::from([root.clone()]);
     let mut below = Vec::new();
     loop {

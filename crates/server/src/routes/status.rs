@@ -45,7 +45,10 @@ pub(super) async fn scoped_discovery(
     State(host): State<Arc<Host>>,
     caller: Caller,
 ) -> Result<Answer, Problem> {
-    Answer::json(StatusCode::OK, &host.discovery.document(&host, Dialect::V1)?.scoped(&caller)?)
+    Answer::json(
+        StatusCode::OK,
+        &host.discovery.document(&host, Dialect::V1)?.scoped(&caller, &host.app.keys.roles())?,
+    )
 }
 
 pub(super) async fn openapi(State(host): State<Arc<Host>>, speaks: Speaks) -> Response {

@@ -18,12 +18,13 @@ async fn the_list_shows_everything_but_the_secret() {
     let made = host.post(KEYS, &body).send().await;
     assert_eq!(made.status, 201);
     let listed = host.get(KEYS).send().await;
-    insta::assert_json_snapshot!(listed.json, { ".keys[].createdAt" => "[time]", ".keys[1].id" => "[id]", ".keys[1].madeBy" => "[maker]" }, @r#"
+    insta::assert_json_snapshot!(listed.json, { ".keys[].createdAt" => "[time]", ".keys[0].lastUsedAt" => "[time]", ".keys[1].id" => "[id]", ".keys[1].madeBy" => "[maker]" }, @r#"
     {
       "keys": [
         {
           "createdAt": "[time]",
           "id": "static-9a08bb59",
+          "lastUsedAt": "[time]",
           "name": "configured",
           "origin": "configured"
         },
@@ -77,7 +78,10 @@ async fn wrong_wishes_are_refused() {
         json!({ "name": "n", "scopes": [] }),
         json!({ "name": "n", "expiresAt": "2001-01-01T00:00:00Z" }),
         json!({ "name": "n", "expiresAt": "tomorrow" }),
-        json!({ "name": "n", "tenant": "rival" }),
+        json!({ "name": "n", "roles": ["nobody"] }),
+        json!({ "name": "n", "roles": [] }),
+        json!({ "name": "n", "workspace": "o/ps" }),
+        json!({ "name": "n", "owner": "rival" }),
     ] {
         assert_eq!(
             host.post(KEYS, &body).send().await.refusal(),

@@ -57,6 +57,7 @@ mod prompt_replays;
 mod prompts;
 mod refusals;
 mod retries;
+mod roles;
 mod roster;
 mod runs;
 mod schedules;

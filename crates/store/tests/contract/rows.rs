@@ -95,6 +95,8 @@ pub(crate) async fn keys_are_kept_and_revoked(subject: Subject) -> anyhow::Resul
         revoked_at: None,
         made_by: Some("key_b".into()),
         votes_as: Some("key:key_b".into()),
+        roles: ["desk".to_owned()].into(),
+        issuer: None,
     };
     let wide = StoredKey {
         id: "key_b".into(),

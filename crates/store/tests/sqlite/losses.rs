@@ -77,6 +77,8 @@ fn key(id: &str, byte: u8) -> StoredKey {
         revoked_at: None,
         made_by: None,
         votes_as: None,
+        roles: Default::default(),
+        issuer: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Keys and what they made, generations of links, secrets, sessions at the console.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 
 use callboard_core::SecretText;
 use callboard_engine::{
-    ConsoleSession, ConsoleSessions, Keys, LinkSecrets, Made, Secrets, Store, StoreError, StoredKey,
+    ConsoleSession, ConsoleSessions, Keys, LinkSecrets, Made, Role, Roles, Secrets, Store,
+    StoreError, StoredKey,
 };
 use callboard_protocol::Timestamp;
 
@@ -30,6 +32,8 @@ fn key() -> StoredKey {
         revoked_at: None,
         made_by: None,
         votes_as: None,
+        roles: BTreeSet::new(),
+        issuer: None,
     }
 }
 
@@ -52,10 +56,41 @@ async fn sign_in_and_out(sessions: &ConsoleSessions, step: usize) {
     }
 }
 
+/// A role that changes and one that goes, a key that ends soon, somebody who signed in with other roles, a use.
+async fn roles_and_ends(store: &Arc<dyn Store>, step: usize) {
+    let (keys, roles, realm) =
+        (Keys::new(store.clone()), Roles::new(store.clone()), scope().realm());
+    let role = |name: &str, scope: &str| Role {
+        name: name.to_owned(),
+        description: None,
+        scopes: BTreeSet::from([scope.to_owned()]),
+        updated_at: Timestamp::default(),
+    };
+    let somebody = |role: &str| StoredKey {
+        id: "oidc-a".into(),
+        roles: BTreeSet::from([role.to_owned()]),
+        issuer: Some("https://login.example".to_owned()),
+        ..key()
+    };
+    let at = Timestamp::from_millis(5_000);
+    match step {
+        0 => drop(roles.put_role(&realm, &role("ops", "runs:read")).await.unwrap()),
+        1 => drop(roles.put_role(&realm, &role("ops", "runs:cancel")).await.unwrap()),
+        2 => drop(roles.put_role(&realm, &role("gone", "runs:read")).await.unwrap()),
+        3 => drop(roles.remove_role(&realm, "gone").await.unwrap()),
+        4 => keys.note_identity(&somebody("ops")).await.unwrap(),
+        5 => keys.note_identity(&somebody("viewer")).await.unwrap(),
+        _ => {
+            assert!(keys.end_key(&"default".into(), &"oidc-a".into(), at).await.unwrap());
+            keys.note_uses(&[("key_a".into(), at)]).await.unwrap();
+        }
+    }
+}
+
 #[async_trait(?Send)]
 impl Scenario for Access {
     fn steps(&self) -> usize {
-        15
+        22
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -81,14 +116,15 @@ impl Scenario for Access {
             5 => put("openai", "two").await,
             6 => put("github", "three").await,
             7 => drop(secrets.remove_secret(&scope(), &"github".into()).await.unwrap()),
-            _ => sign_in_and_out(&ConsoleSessions::new(host.store.clone()), step - 8).await,
+            8..=14 => sign_in_and_out(&ConsoleSessions::new(host.store.clone()), step - 8).await,
+            _ => roles_and_ends(&host.store, step - 15).await,
         }
     }
 
     async fn observe(&self, store: Arc<dyn Store>) -> Value {
         let (keys, links) = (Keys::new(store.clone()), LinkSecrets::new(store.clone()));
         let (secrets, realm) = (Secrets::new(store.clone()), scope().realm());
-        let sessions = ConsoleSessions::new(store);
+        let sessions = ConsoleSessions::new(store.clone());
         let mut signed_in = Vec::new();
         for hash in [[1; 32], [2; 32], [3; 32], [4; 32]] {
             signed_in.push(sessions.find(&hash).await.unwrap());
@@ -103,6 +139,8 @@ impl Scenario for Access {
             openai.map(|held| held.value.reveal().to_owned()),
             names.collect::<Vec<_>>(),
             signed_in,
+            Roles::new(store).roles(&realm).await.unwrap(),
+            keys.uses().await.unwrap(),
         ])
     }
 }

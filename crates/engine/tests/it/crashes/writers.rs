@@ -36,6 +36,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/record.rs", "control"),
     ("engine/src/registry.rs", "standing"),
     ("engine/src/retention.rs", "retention"),
+    ("engine/src/roles.rs", "access"),
     ("engine/src/roster.rs", "standing"),
     ("engine/src/schedules/stored.rs", "schedules"),
     ("engine/src/secrets.rs", "access"),

@@ -1,9 +1,11 @@
 //! The host itself: what it offers, how it fares, who may use it.
 
-use super::queries::{AUDIT_QUERY, AUDIT_RANGE, REVOKE_QUERY, SPEND_QUERY};
+use super::queries::{
+    AUDIT_QUERY, AUDIT_RANGE, KEYS_QUERY, REVOKE_QUERY, ROTATE_QUERY, SPEND_QUERY,
+};
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::{audit, hosts, keys, secrets, spend, status};
+use crate::routes::{audit, hosts, keys, roles, secrets, spend, status};
 use crate::scopes::SCOPES;
 use crate::v2::effect_seams;
 
@@ -61,6 +63,7 @@ pub(super) static HOST: Family = Family::new(|| {
             "GET /v1/host/callboard/keys",
             "List API keys without their secrets",
         )
+        .query(KEYS_QUERY)
         .needs("admin")
         .gives(OK, Gives::Json("KeyList")),
         post(
@@ -78,6 +81,7 @@ pub(super) static HOST: Family = Family::new(|| {
             "GET /v1/host/callboard/keys/{keyId}",
             "Read a key, with what it made and would go on without it",
         )
+        .query(KEYS_QUERY)
         .needs("admin")
         .gives(OK, Gives::Json("KeyPage")),
         delete(
@@ -93,10 +97,39 @@ pub(super) static HOST: Family = Family::new(|| {
             "rotateKey",
             keys::rotate,
             "POST /v1/host/callboard/keys/{keyId}/rotate",
-            "Replace a key's secret and revoke the old one",
+            "Replace a key's secret and revoke the old one, at once or after a grace",
         )
+        .query(ROTATE_QUERY)
         .needs("admin")
         .gives(CREATED, Gives::Json("CreatedKey")),
+        get(
+            "listRoles",
+            roles::list,
+            "GET /v1/host/callboard/roles",
+            "List roles with the scopes that they stand for",
+        )
+        .query(KEYS_QUERY)
+        .needs("admin")
+        .gives(OK, Gives::Json("RoleList")),
+        put(
+            "putRole",
+            roles::put,
+            "PUT /v1/host/callboard/roles/{roleName}",
+            "Name a set of scopes, or change what a name stands for (200)",
+        )
+        .query(KEYS_QUERY)
+        .needs("admin")
+        .takes("PutRole")
+        .gives(CREATED, Gives::Json("Role")),
+        delete(
+            "removeRole",
+            roles::remove,
+            "DELETE /v1/host/callboard/roles/{roleName}",
+            "Remove a role; whoever has it loses what it stands for",
+        )
+        .query(KEYS_QUERY)
+        .needs("admin")
+        .gives(NO_CONTENT, Gives::Nothing),
         get(
             "listSecrets",
             secrets::list,

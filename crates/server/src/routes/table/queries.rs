@@ -82,11 +82,31 @@ pub(super) const CALLS_QUERY: &[Parameter] = &[
     parameter("limit", r#"{"type":"integer","minimum":1,"maximum":200,"default":50}"#, "How many."),
 ];
 
-pub(super) const REVOKE_QUERY: &[Parameter] = &[parameter(
-    "cascade",
-    r#"{"type":"string","enum":["1"]}"#,
-    "Stops what the key made: keys are revoked, webhooks removed, the rest paused. Left out, all of it goes on.",
-)];
+const TENANT: Parameter = parameter(
+    "tenant",
+    r#"{"type":"string"}"#,
+    "Another tenant than the caller's: for keys of the tenant default with the scope tenants:manage.",
+);
+
+pub(super) const KEYS_QUERY: &[Parameter] = &[TENANT];
+
+pub(super) const REVOKE_QUERY: &[Parameter] = &[
+    parameter(
+        "cascade",
+        r#"{"type":"string","enum":["1"]}"#,
+        "Stops what the key made: keys are revoked, webhooks removed, the rest paused. Left out, all of it goes on.",
+    ),
+    TENANT,
+];
+
+pub(super) const ROTATE_QUERY: &[Parameter] = &[
+    parameter(
+        "graceSeconds",
+        r#"{"type":"integer","minimum":0,"maximum":2592000,"default":0}"#,
+        "How long the old key still works.",
+    ),
+    TENANT,
+];
 
 pub(super) const DIFF_QUERY: &[Parameter] =
     &[parameter("against", r#"{"type":"string"}"#, "The run to compare with.").required()];

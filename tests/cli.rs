@@ -217,6 +217,8 @@ const COMMANDS: &[&str] = &[
     "triggers pause",
     "triggers resume",
     "triggers deliver",
+    "triggers presets",
+    "triggers rotate",
     "triggers dead-letters",
     "triggers deliveries",
     "triggers drop",

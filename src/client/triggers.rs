@@ -7,6 +7,10 @@ use super::{Client, Kind, or_not_found, segment};
 use crate::exit::CommandError;
 
 impl Client {
+    pub(crate) async fn trigger_presets(&self) -> Result<Value, CommandError> {
+        self.json(self.request(Method::GET, "/v1/host/callboard/trigger-presets")).await
+    }
+
     pub(crate) async fn trigger_dead_letters(
         &self,
         id: &str,

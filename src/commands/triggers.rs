@@ -1,6 +1,8 @@
 //! `callboard triggers`: trigger subscriptions, by which other systems start workflows.
 
+mod add;
 mod deliveries;
+mod presets;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Cell, Color};
@@ -20,6 +22,7 @@ use crate::screen::{output, words};
     arg_required_else_help = true,
     after_help = "Examples:
   callboard triggers add nightly-report --source webhook
+  callboard triggers add desk --source webhook --preset github --filter \"event == 'issues'\"
   callboard triggers deliver tsub_0199f2c4 --id order-17 --payload '{\"n\": 17}'
   callboard triggers dead-letters tsub_0199f2c4"
 )]
@@ -33,7 +36,11 @@ enum TriggersCommand {
     /// List trigger subscriptions
     List(ListArgs),
     /// Let webhooks, a queue, forms or mail start a workflow
-    Add(AddArgs),
+    Add(add::AddArgs),
+    /// List the senders that webhooks know, and how each proves itself
+    Presets(presets::PresetsArgs),
+    /// Give a subscription another secret; the last one works for another day
+    Rotate(add::RotateArgs),
     /// Show one subscription: its workflow, its address, its input mapping
     Show(ShowArgs),
     /// Remove a subscription; the runs that it started stay
@@ -57,7 +64,9 @@ enum TriggersCommand {
 pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit, CommandError> {
     match args.command {
         TriggersCommand::List(args) => list(args, earlier).await,
-        TriggersCommand::Add(args) => add(args, earlier).await,
+        TriggersCommand::Add(args) => add::add(args, earlier).await,
+        TriggersCommand::Presets(args) => presets::presets(args, earlier).await,
+        TriggersCommand::Rotate(args) => add::rotate(args, earlier).await,
         TriggersCommand::Show(args) => show(args, earlier).await,
         TriggersCommand::Remove(args) => remove(args, earlier).await,
         TriggersCommand::Pause(args) => pause(args, earlier).await,
@@ -68,64 +77,6 @@ pub(crate) async fn run(args: TriggersArgs, earlier: &Connection) -> Result<Exit
         TriggersCommand::Deliveries(args) => deliveries::deliveries(args, earlier).await,
         TriggersCommand::Drop(args) => deliveries::forget(args, earlier).await,
     }
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  callboard triggers add nightly-report --source webhook
-  callboard triggers add orders --source queue --as host:sally-1a2b3c4d --max-attempts 3
-  callboard triggers add desk --source form --map message=form.fields.message
-
-A webhook's secret is shown once: posts are signed with it as in Standard Webhooks.")]
-struct AddArgs {
-    /// Id of the workflow
-    #[arg(value_name = "WORKFLOW")]
-    workflow: String,
-    /// Source of deliveries: webhook, queue, form or email
-    #[arg(long, value_name = "SOURCE", value_parser = ["webhook", "queue", "form", "email"])]
-    source: String,
-    /// Member that the runs are for, by id or name
-    #[arg(long = "as", value_name = "MEMBER")]
-    roster: Option<String>,
-    /// Input of the workflow, and the path of its value in the delivery
-    #[arg(long = "map", value_name = "INPUT=PATH")]
-    mappings: Vec<String>,
-    /// How often a delivery is tried before it becomes a dead letter
-    #[arg(long, value_name = "N")]
-    max_attempts: Option<u32>,
-    #[command(flatten)]
-    host: HostArgs,
-}
-
-async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> {
-    let client = args.host.client(earlier)?;
-    client.know_workflow(&args.workflow).await?;
-    let mut body = json!({ "workflowId": args.workflow, "source": args.source });
-    if let Some(member) = client.maybe_member_id(args.roster.as_deref()).await? {
-        body["rosterId"] = member.into();
-    }
-    if let Some(attempts) = args.max_attempts {
-        body["retryPolicy"] = json!({ "maxAttempts": attempts });
-    }
-    for mapping in &args.mappings {
-        let (input, path) = mapping.split_once('=').ok_or_else(|| {
-            CommandError::usage(format!("--map {mapping:?} has no `=`"))
-                .hint("write the input's name, `=`, and a path such as webhook.body.day")
-        })?;
-        body["inputMapping"][input] = path.into();
-    }
-    let mut made = client.add(&Kind::SUBSCRIPTION, &body).await?;
-    with_addresses(&mut made, client.base());
-    if args.host.json {
-        return output::document(&made);
-    }
-    let id = made.pointer("/subscription/subscriptionId").and_then(Value::as_str);
-    output::line(id.unwrap_or_default())?;
-    let binding = made.get("binding").and_then(Value::as_object);
-    for (name, value) in binding.into_iter().flatten() {
-        output::note(&format!("{name}: {}", value.as_str().unwrap_or_default()));
-    }
-    Ok(Exit::Done)
 }
 
 /// What the host says as a path is an address here, for people and programs alike.
@@ -315,6 +266,8 @@ async fn show(args: ShowArgs, earlier: &Connection) -> Result<Exit, CommandError
         ("workflow", "/workflowId"),
         ("for", "/rosterId"),
         ("verifies", "/verification"),
+        ("preset", "/preset"),
+        ("filter", "/filter"),
         ("secret", "/secretFingerprint"),
     ] {
         if let Some(value) = part(pointer) {

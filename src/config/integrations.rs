@@ -1,4 +1,4 @@
-//! `[integrations]`: who delivers the messages of `core.openwop.integration.*`.
+//! `[integrations]`: who delivers the messages of `core.openwop.integration.*` and `callboard.reply.*`.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,7 @@ pub(crate) struct Section {
     resend_url: Option<Address>,
     sendgrid_url: Option<Address>,
     slack_url: Option<Address>,
+    github_url: Option<Address>,
     chat: BTreeMap<String, Address>,
 }
 
@@ -51,6 +52,7 @@ impl From<Section> for Integrations {
             resend_url: or(section.resend_url, usual.resend_url),
             sendgrid_url: or(section.sendgrid_url, usual.sendgrid_url),
             slack_url: or(section.slack_url, usual.slack_url),
+            github_url: or(section.github_url, usual.github_url),
             chat: section.chat.into_iter().map(|(name, url)| (name, url.0)).collect(),
         }
     }

@@ -150,6 +150,33 @@ fn something_comes_in_over_a_queue_and_over_a_signed_post() -> Result<()> {
 }
 
 #[test]
+fn what_github_sends_is_filtered_and_taken_once() -> Result<()> {
+    let shown = follow("guides/github.md")?;
+    for outcome in ["pong", "delivered", "duplicate", "filtered"] {
+        ensure!(shown.contains(&format!(r#""outcome":"{outcome}""#)), "{outcome}: {shown}");
+    }
+    Ok(())
+}
+
+#[test]
+fn slack_tries_the_address_and_sends_a_mention() -> Result<()> {
+    let shown = follow("guides/slack.md")?;
+    ensure!(shown.contains(r#"{"challenge":"3eZbrw"#), "{shown}");
+    ensure!(shown.contains(r#"{"outcome":"delivered","runId":"#), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn a_mail_comes_in_with_its_attachment() -> Result<()> {
+    let shown = follow("guides/mail.md")?;
+    for part in [r#""outcome":"delivered""#, r#""outcome":"duplicate""#, r#""filename":"bill.txt""#]
+    {
+        ensure!(shown.contains(part), "{part}: {shown}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_first_workflow_is_written_drawn_applied_run_and_scheduled() -> Result<()> {
     let shown = follow("start/first-workflow.md")?;
     for line in [

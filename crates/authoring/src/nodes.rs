@@ -5,6 +5,7 @@ mod acting;
 mod flow;
 mod people;
 mod published;
+mod replies;
 
 use std::sync::LazyLock;
 
@@ -46,7 +47,7 @@ pub enum Outputs {
 const OF_THE_SUITE: [&str; 2] = ["conformance.", "core.conformance."];
 
 static TABLE: LazyLock<Vec<NodeType>> = LazyLock::new(|| {
-    let mut all = [flow::TYPES, people::TYPES, acting::TYPES].concat();
+    let mut all = [flow::TYPES, people::TYPES, acting::TYPES, replies::TYPES].concat();
     let published =
         NODE_TYPES.iter().filter(|node| !all.iter().any(|own| own.type_id == node.type_id));
     all.extend(published.map(published::row).collect::<Vec<_>>());

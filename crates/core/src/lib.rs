@@ -55,7 +55,7 @@ pub use compare::{
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
 pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
-pub use expression::mentioned_names;
+pub use expression::{holds_of, mentioned_names};
 pub use head::Head;
 pub use interrupt::{CastVote, Question, Resolution, Via};
 pub use node::{

@@ -167,7 +167,10 @@ impl NodeKind {
 pub(crate) fn takes_credentials(type_id: &TypeId) -> bool {
     matches!(
         type_id.as_str(),
-        "core.crypto.hmac-sign"
+        "callboard.reply.email"
+            | "callboard.reply.github"
+            | "callboard.reply.slack"
+            | "core.crypto.hmac-sign"
             | "core.crypto.hmac-verify"
             | "core.openwop.http.fetch"
             | "core.openwop.http.graphql-mutation"

@@ -41,6 +41,10 @@ impl Work {
         Self { left: STEP.min(RUN.saturating_sub(before)), spent: 0 }
     }
 
+    pub(crate) fn of(units: u64) -> Self {
+        Self { left: units, spent: 0 }
+    }
+
     /// Counts before the work is done. What is left once it was too little is nothing.
     pub(crate) fn spend(&mut self, units: u64) -> Result<(), TooMuchWork> {
         let is_enough = units <= self.left;

@@ -155,10 +155,11 @@ pub use store::{
 pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};
 pub use triggers::{
-    DeadReason, DueDeliveries, InboundDelivery, InboundState, Incoming, Keeping, MOST_DELIVERIES,
-    NewSubscription, SignatureError, Signed, SigningSecret, SigningSecrets, Subscription,
-    SubscriptionBody, TriggerDelivery, TriggerError, TriggerIngest, Triggers, Verification,
-    queue_changes,
+    Attachment, DeadReason, DueDeliveries, Fields, FilteredPosts, InboundDelivery, InboundState,
+    Incoming, Keeping, MOST_DELIVERIES, MOST_MAIL_BYTES, Mail, MailError, NewSubscription, Post,
+    Preset, SecretFrom, SignatureError, SigningSecret, SigningSecrets, Subscription,
+    SubscriptionBody, Terms, TokenPlace, TriggerDelivery, TriggerError, TriggerIngest, Triggers,
+    Verification, queue_changes,
 };
 pub use values::{MOST_KEYS, StoredValue, ValueChange, ValueName};
 pub use wait::{AskedQuestion, NewestEvent, Rest, Wait, WaitReason, WaitedChild};

@@ -39,6 +39,8 @@ macro_rules! kinds {
 kinds! {
     Annotation = "annotation",
     ApiKey = "api-key",
+    /// A file that came along with what a run was made of.
+    Attachment = "attachment",
     /// A signed root over entries of the audit log.
     AuditCheckpoint = "audit-checkpoint",
     AuditEntry = "audit-entry",
@@ -97,6 +99,8 @@ kinds! {
     InboundDeadLetter = "inbound-dead-letter",
     /// The posts of one subscription that were refused last.
     RefusedPosts = "refused-posts",
+    /// How many deliveries of one subscription its filter has left out, and the last of them.
+    FilteredPosts = "filtered-posts",
     /// An item of work that begins as soon as its member takes something.
     WaitingWork = "waiting-work",
     /// Which events a webhook receives, and the secret that signs its deliveries.

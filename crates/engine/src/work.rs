@@ -20,7 +20,7 @@ use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Wit
 use crate::roster::{Roster, member_key, member_stands};
 use crate::store::{Batch, KeyMode, NewRun, Realm, Scope, Store, StoreError};
 use crate::triggers::{
-    InboundDelivery, InboundState, Subscription, SubscriptionBody, Verification, dedup_key,
+    InboundDelivery, InboundState, Subscription, SubscriptionBody, Terms, Verification, dedup_key,
     queue_changes,
 };
 
@@ -277,6 +277,7 @@ impl Subscription {
                 retry: RetryPolicy { max_attempts: 1, ..RetryPolicy::default() },
                 verification: Verification::None,
                 mapping: Object::new(),
+                terms: Terms::default(),
                 fingerprint: None,
                 principal: None,
                 created_at: at,
@@ -336,6 +337,7 @@ fn inbound(item: &WorkItem, queue: &Subscription, at: Timestamp) -> (InboundDeli
         email: None,
         form: None,
         queue: Some(content),
+        event: None,
     };
     let content = serde_json::to_value(&event).ok().and_then(|event| match event {
         serde_json::Value::Object(event) => Some(event),

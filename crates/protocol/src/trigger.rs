@@ -91,6 +91,9 @@ pub struct TriggerEvent {
     /// Ours: what a queue delivers. The protocol has no seat for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Value>,
+    /// Ours: what the sender of a webhook calls what has happened. Only presets of ours have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,7 +104,7 @@ pub struct WebhookContent {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct EmailContent {
     pub from: String,
     pub to: Vec<String>,
@@ -110,6 +113,15 @@ pub struct EmailContent {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
     pub attachments: Vec<AttachmentRef>,
+    /// Ours, and only of a message that came as it was sent: its name, without the angle brackets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// The name of the message that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<String>,
+    /// The names of the messages of its thread, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub mod roster {
 /// Trigger subscriptions and what comes in over them.
 pub mod triggers {
     pub use crate::routes::triggers::{
-        Create, Mode, arrival_id, blank, problem, read_post, subscribe, unproven,
+        Came, Create, Mode, arrival_id, blank, problem, read_post, subscribe, unproven,
     };
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use callboard_agents::Message;
 use callboard_engine::{
-    Incoming, KeyMode, NewSubscription, TriggerDelivery, TriggerIngest, Verification,
+    Incoming, KeyMode, NewSubscription, Terms, TriggerDelivery, TriggerIngest, Verification,
 };
 use callboard_protocol::{
     FormContent, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -42,7 +42,9 @@ fn posted(subscription: &str) -> Incoming {
             email: None,
             form: Some(FormContent { fields }),
             queue: None,
+            event: None,
         },
+        files: Vec::new(),
     }
 }
 
@@ -59,6 +61,7 @@ fn form(id: &str, workflow: &str) -> NewSubscription {
         retry: RetryPolicy::default(),
         verification: Verification::None,
         mapping: Object::from_iter([("text".to_owned(), "form.fields.text".into())]),
+        terms: Terms::default(),
         secret: None,
     }
 }

@@ -7,6 +7,7 @@ mod crashes;
 mod http;
 mod messages;
 mod pages;
+mod replies;
 #[expect(dead_code, reason = "the engine's own tests use all of it")]
 #[path = "../../../engine/tests/it/sim.rs"]
 mod sim;
@@ -324,8 +325,9 @@ async fn every_acting_type_matches_the_schemas_of_its_pack() {
     }
     let egress = Egress::new(Reach::Public, Arc::new(SystemLookup));
     for (type_id, _) in acting_nodes(&egress, &Integrations::default()) {
-        // Messages need secrets: `messages.rs` holds them against their schemas.
-        let is_message = type_id.starts_with("core.openwop.integration.");
+        // Messages need secrets: `messages.rs` and `replies.rs` have them.
+        let is_message = type_id.starts_with("core.openwop.integration.")
+            || type_id.starts_with("callboard.reply.");
         let has_example = is_message || examples.iter().any(|(known, ..)| *known == type_id);
         assert!(has_example, "{type_id} has no example");
         assert!(NODE_TYPES.iter().any(|known| known.type_id == type_id), "{type_id} is not listed");

@@ -19,6 +19,7 @@ async fn send(type_id: &str, config: Value, inputs: &Value, reply: String) -> (V
         resend_url: server.url.clone(),
         sendgrid_url: server.url.clone(),
         slack_url: server.url.clone(),
+        github_url: server.url.clone(),
         chat: [("team".to_owned(), format!("{}/in", server.url))].into(),
     };
     let world = World { integrations, ..World::new(Reach::Anywhere) };

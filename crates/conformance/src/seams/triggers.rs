@@ -11,7 +11,7 @@ use callboard_protocol::{
 };
 use callboard_server::extend::{
     Answer, Caller, Host, Problem, Shaped,
-    triggers::{Create, Mode, arrival_id, blank, problem, read_post, subscribe, unproven},
+    triggers::{Came, Create, Mode, arrival_id, blank, problem, read_post, subscribe, unproven},
     workflows,
 };
 use serde::Deserialize;
@@ -66,6 +66,7 @@ pub(super) async fn trigger_deliver(
                     TriggerDelivery::Duplicate(first) => run = run.or(Some(first)),
                     TriggerDelivery::Waiting
                     | TriggerDelivery::GivenUp
+                    | TriggerDelivery::Filtered
                     | TriggerDelivery::Unfit(_) => {}
                 }
             }
@@ -88,13 +89,10 @@ async fn made(
     verification: Option<Mode>,
 ) -> Result<Subscription, Problem> {
     let create = Create {
-        source,
-        workflow_id: workflow.into(),
-        roster_id: None,
         dedup_enabled: Some(true),
         retry_policy: Some(RetryPolicy { max_attempts: 2, backoff: Backoff::None }),
         verification,
-        input_mapping: None,
+        ..Create::of(source, workflow.into())
     };
     Ok(subscribe(host, caller, create).await?.0)
 }
@@ -106,7 +104,7 @@ async fn put(
     dedup_key: Option<String>,
 ) -> Result<TriggerDelivery, Problem> {
     let event = something(subscription, blank(subscription, true, host.now()));
-    let incoming = Incoming { id: arrival_id(), event_id: None, event };
+    let incoming = Incoming { id: arrival_id(), event_id: None, event, files: Vec::new() };
     let (bridge, subscription) = (&host.app.triggers, subscription.clone());
     let delivered = match dedup_key {
         Some(key) => bridge.deliver_under(subscription, incoming, key).await,
@@ -195,14 +193,18 @@ pub(super) async fn trigger_ingest(
     let subscription = made(&host, &caller, source, &workflow, verification).await?;
     let (bridge, arrival) = (&host.app.triggers, arrival_id());
     let body = body.as_bytes();
-    let believed = bridge.authenticate(&subscription.id, None, body).await;
+    let unsigned = callboard_engine::Post { body, ..Default::default() };
+    let believed = bridge.authenticate(&subscription.id, &unsigned).await;
     let (subscription, verdict) = believed.map_err(problem)?;
     let Ok(verified) = verdict else {
         bridge.note_refused(&subscription, arrival).await?;
         return Err(unproven());
     };
-    let incoming = read_post(&subscription, arrival, &headers, body, verified, host.now())?;
-    let delivered = bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    let came = read_post(&subscription, arrival, &headers, body, verified, host.now())?;
+    let Came::Incoming(incoming) = came else {
+        return Err(Problem::invalid("nothing was started"));
+    };
+    let delivered = bridge.deliver(subscription, *incoming).await.map_err(problem)?;
     let TriggerDelivery::Started(run) = delivered else {
         return Err(Problem::invalid("nothing was started"));
     };

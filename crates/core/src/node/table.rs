@@ -28,6 +28,21 @@ pub static NODE_TYPES: &[NodeType] = &[
         "Lists, reads and writes the files of the run's workspace, with their versions.",
     ),
     node(
+        "callboard.reply.email",
+        "Answer a mail",
+        "Answers a mail in its thread, with the key that credentialsRef names.",
+    ),
+    node(
+        "callboard.reply.github",
+        "Comment on GitHub",
+        "Comments on an issue or a pull request, with the token that credentialsRef names.",
+    ),
+    node(
+        "callboard.reply.slack",
+        "Answer in Slack",
+        "Posts a message in a thread of Slack, with the token that credentialsRef names.",
+    ),
+    node(
         "callboard.tool",
         "Call a tool",
         "Calls a tool of the host by its name, under the scopes of whoever made the run.",

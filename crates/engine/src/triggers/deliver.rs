@@ -8,11 +8,14 @@ use callboard_protocol::{
     Object, RunId, StateReason, SubscriptionState, Timestamp, TriggerEvent, TriggerSource, hex,
 };
 
+use super::attachments::Attachment;
 use super::audit;
 use super::delivery::{DeadReason, InboundDelivery, InboundState};
+use super::filter;
 use super::ingest::{TriggerError, TriggerIngest};
+use super::proof::{Post, verify};
 use super::records::Keeping;
-use super::signature::{SignatureError, Signed, is_id, verify};
+use super::signature::{SignatureError, is_id};
 use super::subscription::{Subscription, Verification};
 use crate::engine::{EngineError, PreparedRun};
 use crate::fire::Fire;
@@ -31,6 +34,8 @@ pub struct Incoming {
     pub event_id: Option<String>,
     /// Without its delivery id.
     pub event: TriggerEvent,
+    /// What came along.
+    pub files: Vec<Attachment>,
 }
 
 /// What a delivery came to.
@@ -43,6 +48,8 @@ pub enum Delivery {
     Waiting,
     /// It cannot be a run and was given up.
     GivenUp,
+    /// The subscription's filter does not want it.
+    Filtered,
     /// The workflow does not take it, for a reason that another try would meet again: it is a dead letter at once,
     /// and the subscription goes on.
     Unfit(String),
@@ -80,15 +87,11 @@ impl TriggerIngest {
     pub async fn authenticate(
         &self,
         id: &str,
-        signed: Option<Signed<'_>>,
-        body: &[u8],
+        post: &Post<'_>,
     ) -> Result<(Subscription, Result<bool, SignatureError>), TriggerError> {
         let opened = self.inner.triggers.open_subscription(id).await?;
         let (subscription, secrets) = opened.ok_or(TriggerError::Unknown)?;
-        let verdict = match signed {
-            Some(signed) => verify(signed, body, &secrets, self.now()),
-            None => Err(SignatureError::Malformed),
-        };
+        let verdict = verify(&subscription.body.terms, post, &secrets, self.now());
         let believed = match (subscription.body.verification, verdict) {
             (Verification::None, _) => Ok(false),
             (Verification::Required | Verification::BestEffort, Ok(())) => Ok(true),
@@ -132,8 +135,18 @@ impl TriggerIngest {
         let now = self.now();
         let mut event = incoming.event;
         event.dedup_key = subscription.body.dedup.then(|| dedup_key.clone());
+        let wanted = filter::wants(&subscription.body.terms, &event);
+        if wanted == Ok(false) {
+            self.note_filtered(&subscription, incoming.id).await?;
+            return Ok(Delivery::Filtered);
+        }
         let mut delivery = InboundDelivery::new(&subscription, incoming.id, dedup_key, &event, now);
-        match self.attempt(&subscription, &delivery).await? {
+        let attempted = match wanted {
+            Ok(_) => self.attempt(&subscription, &delivery).await?,
+            Err(why) => Attempted::Unfit(why),
+        };
+        delivery.files = incoming.files;
+        match attempted {
             Attempted::Run(prepared) => {
                 delivery.state =
                     InboundState::Delivered { run: prepared.run.id().clone(), at: now };
@@ -323,6 +336,7 @@ impl InboundDelivery {
             received_at: at,
             event: Some(serde_json::to_string(event).unwrap_or_default()),
             error: None,
+            files: Vec::new(),
             version: 1,
         }
     }
@@ -382,7 +396,9 @@ fn order(subscription: &Subscription, event: &Object) -> Order {
 /// Follows a dotted path such as `webhook.body.items.0.name`.
 fn find<'a>(event: &'a Object, path: &str) -> Option<&'a Value> {
     let mut steps = path.split('.');
-    let first = event.get(steps.next()?)?;
+    let first = steps.next()?;
+    let short = || filter::of_webhook(event, first);
+    let first = event.get(first).or_else(short)?;
     steps.try_fold(first, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
         Value::Object(fields) => fields.get(step),

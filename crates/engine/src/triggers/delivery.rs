@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{RunId, Timestamp};
 
+use super::attachments::{self, Attachment};
 use crate::records::{Key, Kind, Record, RecordChange};
 use crate::store::{Scope, StoreError};
 
@@ -40,6 +41,8 @@ pub struct InboundDelivery {
     pub event: Option<String>,
     /// Why the last attempt came to nothing, in words that hold nothing of the content.
     pub error: Option<String>,
+    /// What came along, until it is kept with a run.
+    pub files: Vec<Attachment>,
     /// Grows by one with every change.
     pub version: u64,
 }
@@ -82,6 +85,8 @@ struct Stored {
     event: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<Attachment>,
 }
 
 impl InboundDelivery {
@@ -101,7 +106,13 @@ impl InboundDelivery {
 
     /// Writes the delivery, and with it the dead letter that it has become.
     pub(super) fn put(&self) -> Result<Vec<RecordChange>, StoreError> {
-        let InboundState::Dead { at, .. } = self.state else { return Ok(vec![self.put_alone()?]) };
+        let InboundState::Dead { at, .. } = self.state else {
+            let mut changes = vec![self.put_alone()?];
+            if let InboundState::Delivered { run, .. } = &self.state {
+                changes.extend(attachments::of_run(run, &self.place, &self.files)?);
+            }
+            return Ok(changes);
+        };
         let letter = Self::letter_key(&self.subscription, at, &self.id);
         let letter =
             RecordChange::put(Kind::InboundDeadLetter, letter, self.place.clone(), &self.stored())?
@@ -121,7 +132,12 @@ impl InboundDelivery {
         };
         let key = Self::key(&self.subscription, &self.dedup_key);
         let place = self.place.clone();
-        let put = RecordChange::put(Kind::InboundDelivery, key, place, &self.stored())?;
+        let mut stored = self.stored();
+        // The run keeps them, or the dead letter.
+        if !matches!(self.state, InboundState::Waiting { .. }) {
+            stored.files.clear();
+        }
+        let put = RecordChange::put(Kind::InboundDelivery, key, place, &stored)?;
         let put = put.due(Some(due_at));
         let is_waiting = matches!(self.state, InboundState::Waiting { .. });
         Ok(if is_waiting { put.indexed(WAITING, self.subscription.clone()) } else { put })
@@ -129,8 +145,17 @@ impl InboundDelivery {
 
     pub(super) fn read(record: &Record) -> Result<Self, StoreError> {
         let stored = record.read()?;
-        let Stored { id, subscription, dedup_key, attempts, state, received_at, event, error } =
-            stored;
+        let Stored {
+            id,
+            subscription,
+            dedup_key,
+            attempts,
+            state,
+            received_at,
+            event,
+            error,
+            files,
+        } = stored;
         let (place, version) = (record.place.clone(), record.version);
         Ok(Self {
             id,
@@ -142,6 +167,7 @@ impl InboundDelivery {
             received_at,
             event,
             error,
+            files,
             version,
         })
     }
@@ -156,6 +182,7 @@ impl InboundDelivery {
             received_at: self.received_at,
             event: self.event.clone(),
             error: self.error.clone(),
+            files: self.files.clone(),
         }
     }
 }
@@ -199,6 +226,7 @@ impl RefusedPosts {
             received_at: *at,
             event: None,
             error: None,
+            files: Vec::new(),
             version: 1,
         })
     }

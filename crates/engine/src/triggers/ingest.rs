@@ -12,6 +12,7 @@ use callboard_protocol::{
 
 use super::audit;
 use super::delivery::{DEAD_LETTER_DAYS, DEAD_LETTERS_KEPT, InboundDelivery};
+use super::preset::Terms;
 use super::records::Triggers;
 use super::subscription::{
     SigningSecret, SigningSecrets, Subscription, SubscriptionBody, Verification,
@@ -51,6 +52,7 @@ pub struct NewSubscription {
     pub retry: RetryPolicy,
     pub verification: Verification,
     pub mapping: Object,
+    pub terms: Terms,
     pub secret: Option<SigningSecret>,
 }
 
@@ -127,6 +129,7 @@ impl TriggerIngest {
                 retry: new.retry,
                 verification: new.verification,
                 mapping: new.mapping,
+                terms: new.terms,
                 fingerprint,
                 principal: new.owner.principal,
                 created_at: now,

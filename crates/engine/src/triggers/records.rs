@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use callboard_protocol::{SubscriptionState, Timestamp};
+use callboard_protocol::{RunId, SubscriptionState, Timestamp};
 
 use super::delivery::{DeadReason, ID, InboundDelivery, InboundState, RefusedPosts, WAITING};
 use super::subscription::{SigningSecrets, Subscription};
-use crate::records::{Expected, Kind, Record, RecordChange, RecordQuery, Within};
+use crate::records::{Expected, Key, Kind, Record, RecordChange, RecordQuery, Within};
 use crate::store::{Batch, NewRun, Scope, Store, StoreError};
 
 /// How often something is decided anew because others were faster. A caller that loses so often tries again later.
@@ -79,6 +79,14 @@ impl Triggers {
         found.as_ref().map(Subscription::open).transpose()
     }
 
+    pub(super) async fn may_see(&self, scope: &Scope, run: &RunId) -> Result<bool, StoreError> {
+        Ok(self.store.find(scope, run).await?.is_some())
+    }
+
+    pub(super) async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.store.get(kind, key).await
+    }
+
     pub(super) async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
         self.store.scan(query).await
     }
@@ -121,8 +129,10 @@ impl Triggers {
         }
         let key = Subscription::key(id);
         let gone = RecordChange::delete(Kind::Subscription, key.clone());
-        let refused = RecordChange::delete(Kind::RefusedPosts, key);
-        match self.commit(vec![gone.expecting(Expected::Present), refused], None).await {
+        let refused = RecordChange::delete(Kind::RefusedPosts, key.clone());
+        let filtered = RecordChange::delete(Kind::FilteredPosts, key);
+        let gone = vec![gone.expecting(Expected::Present), refused, filtered];
+        match self.commit(gone, None).await {
             Err(StoreError::Moved { .. }) => return Ok(false),
             done => done?,
         }
@@ -297,8 +307,10 @@ impl Triggers {
         let key = InboundDelivery::letter_key(&letter.subscription, died_at, &letter.id);
         let gone = RecordChange::delete(Kind::InboundDeadLetter, key).expecting(Expected::Present);
         let state = InboundState::Delivered { run: run.birth.run_id.clone(), at };
-        let delivered = InboundDelivery { state, event: None, ..letter.clone() }.put_alone()?;
-        self.commit(vec![gone, delivered], Some(run)).await
+        let delivered = InboundDelivery { state, event: None, ..letter.clone() };
+        let mut changes = vec![gone];
+        changes.extend(delivered.put()?);
+        self.commit(changes, Some(run)).await
     }
 
     /// One delivery that the caller may see.

@@ -17,11 +17,11 @@ const ID_LENGTH: std::ops::RangeInclusive<usize> = 16..=128;
 
 /// What a post says of itself, in the headers of Standard Webhooks.
 #[derive(Debug, Clone, Copy)]
-pub struct Signed<'a> {
-    pub id: &'a str,
+pub(super) struct Signed<'a> {
+    pub(super) id: &'a str,
     /// Seconds since 1970.
-    pub timestamp: &'a str,
-    pub signature: &'a str,
+    pub(super) timestamp: &'a str,
+    pub(super) signature: &'a str,
 }
 
 /// Why a post is not believed. For the operator; the sender learns only that it is so.
@@ -41,6 +41,14 @@ pub(super) fn is_id(id: &str) -> bool {
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
+/// Refuses a time in seconds that is too far from now.
+pub(super) fn is_near(timestamp: &str, now: Timestamp) -> Result<(), SignatureError> {
+    let seconds: i64 = timestamp.parse().map_err(|_| SignatureError::Malformed)?;
+    let sent = seconds.checked_mul(1_000).ok_or(SignatureError::Malformed)?;
+    let is_near = now.as_millis().abs_diff(sent) <= TOLERANCE_MS.unsigned_abs();
+    if is_near { Ok(()) } else { Err(SignatureError::Skewed) }
+}
+
 /// Checks a post against every secret that is valid now. Comparing takes the same time wherever two differ.
 pub(super) fn verify(
     signed: Signed<'_>,
@@ -48,14 +56,10 @@ pub(super) fn verify(
     secrets: &SigningSecrets,
     now: Timestamp,
 ) -> Result<(), SignatureError> {
-    let seconds: i64 = signed.timestamp.parse().map_err(|_| SignatureError::Malformed)?;
     if !is_id(signed.id) {
         return Err(SignatureError::Malformed);
     }
-    let sent = seconds.checked_mul(1_000).ok_or(SignatureError::Malformed)?;
-    if now.as_millis().abs_diff(sent) > TOLERANCE_MS.unsigned_abs() {
-        return Err(SignatureError::Skewed);
-    }
+    is_near(signed.timestamp, now)?;
     let versions = signed.signature.split(' ').take(MOST_SIGNATURES);
     let offered: Vec<Vec<u8>> = versions
         .filter_map(|one| one.strip_prefix("v1,"))

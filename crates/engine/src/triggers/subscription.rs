@@ -11,6 +11,7 @@ use callboard_protocol::{
     TriggerSubscription, WorkflowId, hex,
 };
 
+use super::preset::Terms;
 use crate::records::{Key, Kind, Record, RecordChange};
 use crate::store::{Scope, StoreError};
 
@@ -40,6 +41,8 @@ pub struct SubscriptionBody {
     /// Inputs by name, each a path into the event; what is mapped becomes an ordinary input.
     #[serde(default)]
     pub mapping: Object,
+    #[serde(default, skip_serializing_if = "Terms::are_usual")]
+    pub terms: Terms,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 
 use callboard_authoring::{nearest, unknown_name};
 use callboard_engine::{Filter, Target};
-use callboard_protocol::{Object, RunId, TriggerSource, WorkflowDefinition, WorkflowId};
+use callboard_protocol::{Object, RunId, WorkflowDefinition, WorkflowId};
 
 use crate::app::Host;
 use crate::keys::Caller;
@@ -123,63 +123,6 @@ fn options(configurable: &Object) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-/// Refuses a mapping to an input that the workflow does not know, or from a place that no delivery of the source has.
-pub(super) async fn mapping(
-    host: &Host,
-    caller: &Caller,
-    workflow: &WorkflowId,
-    source: TriggerSource,
-    mapping: &Object,
-) -> Result<(), Problem> {
-    inputs(host, caller, workflow, mapping, "inputMapping").await?;
-    for (name, from) in mapping {
-        let Some(path) = from.as_str() else { continue };
-        if !begins_well(path, source) {
-            let expected = beginnings(source).join(", ");
-            let message = format!("{path:?} leads nowhere; a path begins with {expected}");
-            let problem = Problem::invalid_at(&format!("inputMapping.{name}"), &message);
-            let near = nearest(path, beginnings(source).iter().copied());
-            return Err(match near {
-                Some(near) => problem.with("didYouMean", near),
-                None => problem,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Where what came in is found, by its source. What is said of every delivery is there, too.
-fn beginnings(source: TriggerSource) -> &'static [&'static str] {
-    match source {
-        TriggerSource::Webhook => &["webhook.body", "webhook.headers", "webhook.method"],
-        TriggerSource::Form => &["form.fields"],
-        TriggerSource::Email => &["email"],
-        TriggerSource::Queue => &["queue"],
-        TriggerSource::Schedule | TriggerSource::Heartbeat | TriggerSource::Manual => &[],
-    }
-}
-
-/// What a delivery has whatever its source.
-const OF_EVERY_DELIVERY: [&str; 7] = [
-    "source",
-    "subscriptionId",
-    "deliveryId",
-    "dedupKey",
-    "contentTrust",
-    "verified",
-    "receivedAt",
-];
-
-fn begins_well(path: &str, source: TriggerSource) -> bool {
-    let follows = |beginning: &&str| {
-        let rest = path.strip_prefix(*beginning);
-        // The whole of it may be meant, as in `webhook` alone.
-        let is_above = beginning.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-        is_above || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    beginnings(source).iter().any(&follows) || OF_EVERY_DELIVERY.iter().any(&follows)
 }
 
 fn unknown(path: &str, what: &str, name: &str, known: &[&str]) -> Problem {

@@ -1,8 +1,12 @@
 //! Trigger subscriptions over HTTP: registered, listed, paused, given new secrets, removed, and what they gave up.
 
+mod attachments;
 mod deliveries;
 mod ingest;
 mod letters;
+mod paths;
+mod presets;
+mod terms;
 
 use std::sync::Arc;
 
@@ -11,26 +15,29 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_engine::{NewSubscription, SigningSecret, Subscription, TriggerError, Verification};
+use callboard_engine::{
+    NewSubscription, Preset, SigningSecret, Subscription, TokenPlace, TriggerError, Verification,
+};
 use callboard_protocol::{
     Object, RetryPolicy, RosterId, SubscriptionState, TriggerSource, WorkflowId, hex,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::strict;
 use crate::answer::Answer;
 use crate::app::Host;
-use crate::extract::{Named, Shaped};
+use crate::extract::{Named, Sent, Shaped, parse};
 use crate::idempotency::Kept;
 use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
+pub(super) use attachments::{attachment, attachments};
 pub(super) use deliveries::{drop_one as drop_letter, letter, list as deliveries, replay_all};
-pub use ingest::{blank, read as read_post, unproven};
+pub use ingest::{Came, blank, read as read_post, unproven};
 pub(super) use ingest::{deliver, ingest};
 pub(super) use letters::{dead_letters, replay};
+pub(super) use terms::presets;
 
 /// 192 bits: for forms and mail the id in the address is all that keeps strangers out.
 const ID_BYTES: usize = 24;
@@ -62,6 +69,30 @@ pub struct Create {
     pub retry_policy: Option<RetryPolicy>,
     pub verification: Option<Mode>,
     pub input_mapping: Option<Object>,
+    pub preset: Option<Preset>,
+    /// What the sender signs with, where the sender has made it.
+    pub secret: Option<SigningSecret>,
+    pub token: Option<TokenPlace>,
+    pub filter: Option<String>,
+}
+
+impl Create {
+    /// With everything as it is usual.
+    pub fn of(source: TriggerSource, workflow_id: WorkflowId) -> Self {
+        Self {
+            source,
+            workflow_id,
+            roster_id: None,
+            dedup_enabled: None,
+            retry_policy: None,
+            verification: None,
+            input_mapping: None,
+            preset: None,
+            secret: None,
+            token: None,
+            filter: None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,6 +107,13 @@ pub(super) struct Change {
     state: SubscriptionState,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rotate {
+    /// What the sender signs with from now on, where the sender makes it.
+    secret: Option<SigningSecret>,
+}
+
 pub(super) async fn register(
     State(host): State<Arc<Host>>,
     caller: Caller,
@@ -85,13 +123,11 @@ pub(super) async fn register(
         return Err(Problem::invalid_at("source", "must be webhook, email or form"));
     }
     let body = Create {
-        source: body.source,
-        workflow_id: body.workflow_id,
-        roster_id: None,
         dedup_enabled: body.dedup_enabled,
         retry_policy: body.retry_policy,
         verification: body.verification,
         input_mapping: body.input_mapping,
+        ..Create::of(body.source, body.workflow_id)
     };
     make(&host, &caller, body).await
 }
@@ -115,11 +151,14 @@ async fn make(host: &Host, caller: &Caller, body: Create) -> Result<Response, Pr
         return Err(Problem::invalid_at("source", message));
     }
     if let Some(mapping) = &body.input_mapping {
-        strict::mapping(host, caller, &body.workflow_id, body.source, mapping).await?;
+        let from = (body.source, body.preset.unwrap_or_default());
+        paths::check_mapping(host, caller, &body.workflow_id, from, mapping).await?;
     }
+    let is_given = body.secret.is_some();
     let (subscription, secret) = subscribe(host, caller, body).await?;
     caller.audit(&subscription.id, "trigger subscription made");
-    shown_once(StatusCode::CREATED, &subscription, secret.as_ref())
+    // Who gave the secret has it.
+    shown_once(StatusCode::CREATED, &subscription, secret.as_ref().filter(|_| !is_given))
 }
 
 /// Makes a subscription; a webhook's has a secret.
@@ -128,18 +167,7 @@ pub async fn subscribe(
     caller: &Caller,
     body: Create,
 ) -> Result<(Subscription, Option<SigningSecret>), Problem> {
-    let is_signed = body.source == TriggerSource::Webhook;
-    let mode = body.verification.and_then(|verification| verification.mode);
-    let verification = match (mode, is_signed) {
-        (Some(mode), true) => mode,
-        (None, true) => Verification::Required,
-        // Only posts that are signed can be verified here; a promise that cannot be kept is not made.
-        (Some(Verification::Required), false) => {
-            let message = "this host verifies webhooks only";
-            return Err(Problem::invalid_at("verification.mode", message));
-        }
-        (Some(Verification::BestEffort | Verification::None) | None, false) => Verification::None,
-    };
+    let terms::Judged { terms, verification, secret } = terms::judge(&body)?;
     let retry = body.retry_policy.unwrap_or_default();
     if !(1..=MOST_ATTEMPTS).contains(&retry.max_attempts) {
         return Err(Problem::invalid_at("retryPolicy.maxAttempts", "must be from 1 to 100"));
@@ -148,7 +176,6 @@ pub async fn subscribe(
     if mapping.len() > MOST_MAPPINGS {
         return Err(Problem::invalid_at("inputMapping", "must be 100 at most"));
     }
-    let secret = if is_signed { Some(make_secret()?) } else { None };
     let new = NewSubscription {
         id: make_id()?,
         owner: caller.owner(),
@@ -160,6 +187,7 @@ pub async fn subscribe(
         retry,
         verification,
         mapping,
+        terms,
         secret: secret.clone(),
     };
     let subscription = host.app.triggers.register(new).await.map_err(problem)?;
@@ -212,6 +240,11 @@ fn own_document(subscription: &Subscription) -> Value {
     let body = &subscription.body;
     document["inputMapping"] = json!(body.mapping);
     document["verification"] = json!(body.verification);
+    if matches!(subscription.source, TriggerSource::Webhook) || body.fingerprint.is_some() {
+        terms::show(&body.terms, &mut document);
+    } else if let Some(filter) = &body.terms.filter {
+        document["filter"] = json!(filter);
+    }
     document["createdAt"] = json!(body.created_at);
     document["updatedAt"] = json!(body.updated_at);
     document["binding"] = binding_of(subscription);
@@ -293,16 +326,25 @@ pub(super) async fn rotate(
     State(host): State<Arc<Host>>,
     caller: Caller,
     Named(id): Named<String>,
+    Sent(body): Sent,
 ) -> Result<Response, Problem> {
     let known = host.app.triggers.find(&caller.scope, &id).await.map_err(problem)?;
-    if known.source != TriggerSource::Webhook {
+    if known.body.fingerprint.is_none() {
         return Err(Problem::invalid("only webhooks are signed"));
     }
-    let secret = make_secret()?;
+    let given = match body.trim_ascii() {
+        b"" => None,
+        body => parse::<Rotate>(body)?.secret,
+    };
+    let (preset, is_given) = (known.body.terms.preset, given.is_some());
+    let secret = match given {
+        Some(secret) => terms::checked_secret(preset, secret)?,
+        None => terms::made_secret(preset)?,
+    };
     let rotated = host.app.triggers.rotate(&caller.scope, &id, secret.clone()).await;
     let rotated = rotated.map_err(problem)?;
     caller.audit(&id, "signing secret rotated");
-    shown_once(StatusCode::OK, &rotated, Some(&secret))
+    shown_once(StatusCode::OK, &rotated, Some(&secret).filter(|_| !is_given))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], Problem> {

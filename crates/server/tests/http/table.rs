@@ -20,6 +20,7 @@ fn example(path: &str) -> String {
         .replace("{callId}", "0")
         .replace("{provider}", "none")
         .replace("{deliveryId}", "del_0")
+        .replace("{attachmentId}", "0")
         .replace("{channel}", "channel_0")
         .replace("{token}", "none")
         .replace("{agentId}", "none")

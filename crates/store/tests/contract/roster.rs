@@ -340,6 +340,7 @@ fn fired(run: &str) -> FiredWork {
         received_at: at(2_000),
         event: Some("{\"queue\":{}}".to_owned()),
         error: None,
+        files: Vec::new(),
         version: 1,
     };
     FiredWork { queue, delivery, run: new_run(run) }

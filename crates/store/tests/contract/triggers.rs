@@ -2,7 +2,7 @@
 
 use callboard_engine::{
     DeadReason, InboundDelivery, InboundState, Keeping, KeyMode, Scope, SigningSecret,
-    SigningSecrets, StoreError, Subscription, SubscriptionBody, Triggers, Verification,
+    SigningSecrets, StoreError, Subscription, SubscriptionBody, Terms, Triggers, Verification,
 };
 use callboard_protocol::{Object, RetryPolicy, SubscriptionState, Timestamp, TriggerSource};
 use futures_util::future::join_all;
@@ -24,6 +24,7 @@ fn subscription(id: &str) -> Subscription {
             retry: RetryPolicy::default(),
             verification: Verification::Required,
             mapping: Object::new(),
+            terms: Terms::default(),
             fingerprint: Some("abc".to_owned()),
             principal: None,
             created_at: at(1),
@@ -51,6 +52,7 @@ fn delivery(id: &str, key: &str, state: InboundState) -> InboundDelivery {
         received_at: at(5),
         event: Some("{\"canary\":1}".to_owned()),
         error: Some("no workflow".to_owned()),
+        files: Vec::new(),
         version: 1,
     }
 }

@@ -1,6 +1,8 @@
 //! `core.openwop.integration.*`: messages to people over the HTTP interfaces of those who deliver them. Each is one
 //! recorded request; where the receiver cannot tell a second one from the first, a person is asked after a crash.
 
+pub(in super::super) mod replies;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -30,6 +32,7 @@ pub struct Integrations {
     pub resend_url: String,
     pub sendgrid_url: String,
     pub slack_url: String,
+    pub github_url: String,
     /// The addresses of chats, by their `connectorInstanceId`.
     pub chat: BTreeMap<String, String>,
 }
@@ -41,6 +44,7 @@ impl Default for Integrations {
             resend_url: "https://api.resend.com".to_owned(),
             sendgrid_url: "https://api.sendgrid.com".to_owned(),
             slack_url: "https://slack.com/api".to_owned(),
+            github_url: "https://api.github.com".to_owned(),
             chat: BTreeMap::new(),
         }
     }
@@ -56,6 +60,8 @@ pub(in super::super) struct Messages {
 struct Message {
     url: String,
     body: Value,
+    /// Those that this receiver asks for.
+    headers: Value,
     needs_credential: bool,
     /// Whether the receiver knows a request that it had before by its key.
     is_known_again: bool,
@@ -107,6 +113,9 @@ impl Messages {
         match call.type_id.as_str() {
             EMAIL => self.email(call),
             SLACK => self.slack(call),
+            replies::GITHUB => self.github_reply(call),
+            replies::SLACK => self.slack_reply(call),
+            replies::EMAIL => self.email_reply(call),
             _ => self.chat(call, inputs),
         }
     }
@@ -118,6 +127,7 @@ impl Messages {
         let usual = Message {
             url: String::new(),
             body: Value::Null,
+            headers: json!({}),
             needs_credential: true,
             is_known_again: false,
             provider: "sendgrid",
@@ -168,6 +178,7 @@ impl Messages {
         Ok(Message {
             url: format!("{}/chat.postMessage", self.integrations.slack_url),
             body,
+            headers: json!({}),
             needs_credential: true,
             is_known_again: false,
             provider: "slack",
@@ -192,6 +203,7 @@ impl Messages {
         Ok(Message {
             url: url.clone(),
             body: Value::Object(inputs),
+            headers: json!({}),
             needs_credential: false,
             is_known_again: false,
             provider: "chat",
@@ -214,7 +226,7 @@ impl Message {
         let tries = if self.is_known_again { TRIES } else { 1 };
         let mode = if self.is_known_again { "auto" } else { "disabled" };
         let config = json!({
-            "url": self.url, "method": "POST",
+            "url": self.url, "method": "POST", "headers": self.headers,
             "retry": { "maxAttempts": tries }, "idempotency": { "mode": mode },
         });
         let mut config = config.as_object().cloned().unwrap_or_default();

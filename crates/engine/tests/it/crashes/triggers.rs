@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    Incoming, NewSubscription, SigningSecret, Store, StoreError, Subscription, TriggerError,
-    TriggerIngest, Triggers, Verification,
+    Attachment, Incoming, Kind, NewSubscription, RecordQuery, SigningSecret, Store, StoreError,
+    Subscription, Terms, TriggerError, TriggerIngest, Triggers, Verification, Within,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, SubscriptionState, Timestamp, TriggerEvent, TriggerSource,
@@ -28,6 +28,10 @@ fn ingest(host: &Host) -> TriggerIngest {
 }
 
 async fn subscribe(host: &Host, id: &str, workflow: &str) {
+    subscribe_to(host, id, workflow, Terms::default()).await;
+}
+
+async fn subscribe_to(host: &Host, id: &str, workflow: &str, terms: Terms) {
     let new = NewSubscription {
         id: id.to_owned(),
         owner: owner(),
@@ -39,6 +43,7 @@ async fn subscribe(host: &Host, id: &str, workflow: &str) {
         retry: RetryPolicy { max_attempts: 2, backoff: Backoff::None },
         verification: Verification::None,
         mapping: Object::new(),
+        terms,
         secret: None,
     };
     match ingest(host).register(new).await {
@@ -56,6 +61,12 @@ async fn set(host: &Host, state: SubscriptionState) {
     ingest(host).set_state(&scope(), "goes", state).await.unwrap();
 }
 
+/// Something comes along with the first letters only: one becomes a run, the other is given up.
+fn files_of(id: &str) -> Vec<Attachment> {
+    let bill = || Attachment::new(Some("bill.txt".to_owned()), None, b"ten crowns");
+    if matches!(id, "letter-number-one" | "letter-number-two") { vec![bill()] } else { Vec::new() }
+}
+
 async fn deliver(host: &Host, over: &str, id: &str) {
     let subscription = subscription(host, over).await;
     let event = TriggerEvent {
@@ -70,8 +81,14 @@ async fn deliver(host: &Host, over: &str, id: &str) {
         email: None,
         form: None,
         queue: Some(json!(id)),
+        event: None,
     };
-    let incoming = Incoming { id: format!("dlv_{id}"), event_id: Some(id.to_owned()), event };
+    let incoming = Incoming {
+        id: format!("dlv_{id}"),
+        event_id: Some(id.to_owned()),
+        event,
+        files: files_of(id),
+    };
     match ingest(host).deliver(subscription, incoming).await {
         // What got no answer may have been given up with its subscription.
         Ok(_) | Err(TriggerError::NotActive(_)) => {}
@@ -86,7 +103,7 @@ impl Scenario for InboundDeliveries {
     }
 
     fn steps(&self) -> usize {
-        12
+        15
     }
 
     async fn act(&self, host: &Host, step: usize) {
@@ -122,6 +139,13 @@ impl Scenario for InboundDeliveries {
                     triggers.drop_letter(letter).await.unwrap();
                 }
             }
+            11 => {
+                let filter = Some("queue == 'letter-wanted'".to_owned());
+                let terms = Terms { filter, ..Terms::default() };
+                subscribe_to(host, "picky", "campaign", terms).await;
+            }
+            12 => deliver(host, "picky", "letter-unwanted").await,
+            13 => deliver(host, "picky", "letter-wanted").await,
             _ => match ingest(host).remove(&scope(), "fine").await {
                 Ok(()) | Err(TriggerError::Unknown) => {}
                 Err(error) => panic!("{error}"),
@@ -136,7 +160,13 @@ impl Scenario for InboundDeliveries {
         for subscription in &subscriptions {
             let (id, since) = (&subscription.id, Timestamp::default());
             for letter in triggers.dead_letters(&scope(), id, since, None, 9).await.unwrap() {
-                letters.push(json!([letter.id, letter.attempts, letter.error, letter.event]));
+                letters.push(json!([
+                    letter.id,
+                    letter.attempts,
+                    letter.error,
+                    letter.event,
+                    letter.files.len()
+                ]));
             }
         }
         let documents: Vec<_> = subscriptions.iter().map(Subscription::document).collect();
@@ -154,6 +184,10 @@ impl Scenario for InboundDeliveries {
             .unwrap_or_default();
         // Whoever rotates again finds the secret in force already.
         secrets.dedup();
-        json!([documents, letters, secrets, runs(&*store).await])
+        let filtered = triggers.filtered(&scope(), "picky").await.unwrap();
+        let filtered: Vec<&String> = filtered.last.iter().map(|(id, _)| id).collect();
+        let query = RecordQuery::all(Kind::Attachment, Within::Everywhere);
+        let kept = store.scan(&query).await.unwrap().len();
+        json!([documents, letters, secrets, filtered, kept, runs(&*store).await])
     }
 }

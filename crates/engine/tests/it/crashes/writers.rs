@@ -40,6 +40,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("engine/src/roster.rs", "standing"),
     ("engine/src/schedules/stored.rs", "schedules"),
     ("engine/src/secrets.rs", "access"),
+    ("engine/src/triggers/filter.rs", "inbound_deliveries"),
     ("engine/src/triggers/letters.rs", "inbound_deliveries"),
     ("engine/src/triggers/records.rs", "inbound_deliveries"),
     ("engine/src/values.rs", "stored_values"),

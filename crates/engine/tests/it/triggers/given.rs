@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use callboard_core::ConformanceNodes;
 use callboard_engine::{
     Activities, Catalog, Clock, Filter, InMemoryStore, Incoming, NewSubscription, Store,
-    Subscription, TriggerDelivery, TriggerError, TriggerIngest, Verification, Workflows,
+    Subscription, Terms, TriggerDelivery, TriggerError, TriggerIngest, Verification, Workflows,
 };
 use callboard_protocol::{
     Backoff, Object, Owner, RetryPolicy, Timestamp, TriggerEvent, TriggerSource,
@@ -101,6 +101,7 @@ pub(super) async fn subscribe(
         retry: RetryPolicy { max_attempts: attempts, backoff: Backoff::Exponential },
         verification: Verification::None,
         mapping: Object::new(),
+        terms: Terms::default(),
         secret: None,
     };
     bridge.register(new).await.unwrap()
@@ -125,9 +126,11 @@ pub(super) async fn put(
         email: None,
         form: None,
         queue: Some(payload),
+        event: None,
     };
     let id_of_delivery = format!("dlv_{:06}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let incoming = Incoming { id: id_of_delivery, event_id: Some(id.to_owned()), event };
+    let incoming =
+        Incoming { id: id_of_delivery, event_id: Some(id.to_owned()), event, files: Vec::new() };
     bridge.deliver(subscription.clone(), incoming).await
 }
 

@@ -206,9 +206,10 @@ pub(super) static SOURCES: Family = Family::new(|| {
             "rotateSubscription",
             triggers::rotate,
             "POST /v1/host/callboard/trigger-subscriptions/{subscriptionId}/rotate-secret",
-            "Make a new signing secret; the last one works for another day",
+            "Make a new signing secret, or take the sender's; the last one works for another day",
         )
         .needs("triggers:write")
+        .may_take("RotateTriggerSecret")
         .gives(OK, Gives::Json("RegisteredTriggerSubscription")),
         post(
             "replayDeadLetter",
@@ -219,6 +220,30 @@ pub(super) static SOURCES: Family = Family::new(|| {
         )
         .needs("triggers:write")
         .gives(ACCEPTED, Gives::Json("StartedRun")),
+        get(
+            "listAttachments",
+            triggers::attachments,
+            "GET /v1/host/callboard/runs/{runId}/attachments",
+            "List the files that came along with the mail that a run was made of",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("AttachmentList")),
+        get(
+            "readAttachment",
+            triggers::attachment,
+            "GET /v1/host/callboard/runs/{runId}/attachments/{attachmentId}",
+            "Read one of them with its content, which is a stranger's",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("AttachmentWithContent")),
+        get(
+            "listTriggerPresets",
+            triggers::presets,
+            "GET /v1/host/callboard/trigger-presets",
+            "List the senders that webhook subscriptions know, and how each proves itself",
+        )
+        .needs("webhooks:manage")
+        .gives(OK, Gives::Json("TriggerPresetList")),
         get(
             "listTriggerDeliveries",
             triggers::deliveries,

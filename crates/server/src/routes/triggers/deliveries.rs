@@ -29,6 +29,8 @@ struct Deliveries {
     deliveries: Vec<Line>,
     /// How many the newest were looked for among.
     looked_at_most: usize,
+    /// How many the filter has left out since the subscription was made.
+    filtered: u64,
 }
 
 #[derive(Serialize)]
@@ -72,6 +74,22 @@ struct Left {
     reason: String,
 }
 
+impl Line {
+    /// Something that the filter left out.
+    fn filtered(delivery_id: String, received_at: Timestamp) -> Self {
+        Self {
+            delivery_id,
+            state: "filtered",
+            attempts: 0,
+            received_at,
+            latency_ms: None,
+            run_id: None,
+            next_attempt_at: None,
+            reason: None,
+        }
+    }
+}
+
 impl From<&InboundDelivery> for Line {
     fn from(delivery: &InboundDelivery) -> Self {
         let mut line = Self {
@@ -109,8 +127,13 @@ pub(in crate::routes) async fn list(
     let query = Parameters::closed(&uri, &["limit"])?;
     let size = PageSize::read(&query)?;
     let found = host.app.triggers.deliveries(&caller.scope, &id, size.get()).await;
-    let deliveries = found.map_err(problem)?.iter().map(Line::from).collect();
-    Answer::json(StatusCode::OK, &Deliveries { deliveries, looked_at_most: MOST_DELIVERIES })
+    let mut deliveries: Vec<Line> = found.map_err(problem)?.iter().map(Line::from).collect();
+    let left_out = host.app.triggers.filtered(&caller.scope, &id).await?;
+    deliveries.extend(left_out.last.into_iter().map(|(id, at)| Line::filtered(id, at)));
+    deliveries.sort_by_key(|line| std::cmp::Reverse(line.received_at));
+    deliveries.truncate(size.get());
+    let (looked_at_most, filtered) = (MOST_DELIVERIES, left_out.count);
+    Answer::json(StatusCode::OK, &Deliveries { deliveries, looked_at_most, filtered })
 }
 
 pub(in crate::routes) async fn letter(

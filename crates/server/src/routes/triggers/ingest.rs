@@ -7,16 +7,15 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use callboard_core::is_too_deep;
-use callboard_engine::{Incoming, Signed, Subscription, TriggerDelivery};
+use callboard_engine::{Attachment, Incoming, Mail, Post, Preset, Subscription, TriggerDelivery};
 use callboard_protocol::{
-    AttachmentRef, EmailContent, FormContent, Object, Timestamp, TriggerEvent, TriggerSource,
-    WebhookContent, hex,
+    EmailContent, FormContent, Object, Timestamp, TriggerEvent, TriggerSource, hex,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::presets::{self, Posted};
 use super::{arrival_id, problem};
 use crate::answer::Answer;
 use crate::app::Host;
@@ -25,15 +24,6 @@ use crate::keys::Caller;
 use crate::problem::{Code, Problem};
 use crate::query::Parameters;
 
-/// The headers that a run may see. Whatever could be a credential is not among them.
-const SHOWN_HEADERS: [&str; 6] = [
-    "content-type",
-    "user-agent",
-    "webhook-id",
-    "webhook-timestamp",
-    "x-github-event",
-    "x-event-type",
-];
 const LONGEST_QUEUE_ID: usize = 256;
 
 #[derive(Debug, Deserialize)]
@@ -75,10 +65,12 @@ pub(in crate::routes) async fn ingest(
     State(host): State<Arc<Host>>,
     Named(id): Named<String>,
     headers: HeaderMap,
+    uri: Uri,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let (signed, arrival, bridge) = (signed(&headers), arrival_id(), &host.app.triggers);
-    let (subscription, verdict) = bridge.authenticate(&id, signed, &body).await.map_err(problem)?;
+    let (post, arrival) = (posted(&headers, &uri, &body), arrival_id());
+    let bridge = &host.app.triggers;
+    let (subscription, verdict) = bridge.authenticate(&id, &post).await.map_err(problem)?;
     let verified = match verdict {
         Ok(verified) => verified,
         Err(error) => {
@@ -90,8 +82,16 @@ pub(in crate::routes) async fn ingest(
         }
     };
     host.posts.believed(&subscription, verified)?;
-    let incoming = read(&subscription, arrival, &headers, &body, verified, host.now())?;
+    let preset = subscription.body.terms.preset;
+    let incoming = match read(&subscription, arrival, &headers, &body, verified, host.now())? {
+        Came::Trial(answer) => return Ok(Answer::of(StatusCode::OK, &answer).into_response()),
+        Came::Incoming(incoming) => *incoming,
+    };
+    let event = incoming.event.event.clone();
     let delivered = bridge.deliver(subscription, incoming).await.map_err(problem)?;
+    if preset == Preset::Slack {
+        return Ok(answer_slack(event.as_deref(), &delivered).into_response());
+    }
     Ok(answer(&delivered).into_response())
 }
 
@@ -121,7 +121,7 @@ pub(in crate::routes) async fn deliver(
     }
     let event =
         TriggerEvent { queue: Some(body.payload), ..blank(&subscription, true, host.now()) };
-    let incoming = Incoming { id: arrival_id(), event_id: Some(body.id), event };
+    let incoming = Incoming { id: arrival_id(), event_id: Some(body.id), event, files: Vec::new() };
     let delivered = host.app.triggers.deliver(subscription, incoming).await.map_err(problem)?;
     if let TriggerDelivery::Unfit(why) = &delivered {
         let body = json!({ "outcome": "dead-lettered", "message": why });
@@ -138,6 +138,7 @@ pub(crate) fn answer(delivered: &TriggerDelivery) -> Answer {
         TriggerDelivery::Duplicate(run) => {
             (StatusCode::OK, json!({ "outcome": "duplicate", "runId": run }))
         }
+        TriggerDelivery::Filtered => (StatusCode::OK, json!({ "outcome": "filtered" })),
         TriggerDelivery::Waiting => (StatusCode::ACCEPTED, json!({ "outcome": "retrying" })),
         TriggerDelivery::GivenUp | TriggerDelivery::Unfit(_) => {
             (StatusCode::OK, json!({ "outcome": "dead-lettered" }))
@@ -146,18 +147,35 @@ pub(crate) fn answer(delivered: &TriggerDelivery) -> Answer {
     Answer::of(status, &body)
 }
 
-/// The three headers of Standard Webhooks, if each is there once.
-fn signed(headers: &HeaderMap) -> Option<Signed<'_>> {
-    let one = |name: &str| {
-        let mut values = headers.get_all(name).iter();
-        let value = values.next().filter(|_| values.next().is_none());
-        value.and_then(|value| value.to_str().ok())
-    };
-    Some(Signed {
-        id: one("webhook-id")?,
-        timestamp: one("webhook-timestamp")?,
-        signature: one("webhook-signature")?,
-    })
+/// Slack takes nothing but 200 for an answer, and shows whoever typed a command what the answer says.
+fn answer_slack(event: Option<&str>, delivered: &TriggerDelivery) -> Answer {
+    let mut answer = answer(delivered);
+    if event == Some("slash_command") {
+        let text = match delivered {
+            TriggerDelivery::Started(_) | TriggerDelivery::Duplicate(_) => "Accepted.",
+            TriggerDelivery::Waiting => "Accepted; it starts later.",
+            TriggerDelivery::Filtered => "Not for this command.",
+            TriggerDelivery::GivenUp | TriggerDelivery::Unfit(_) => "This could not be started.",
+        };
+        return Answer::of(StatusCode::OK, &json!({ "response_type": "ephemeral", "text": text }));
+    }
+    answer.status = StatusCode::OK;
+    answer
+}
+
+/// What came in: something for a run, or a trial of the address.
+#[derive(Debug)]
+pub enum Came {
+    Incoming(Box<Incoming>),
+    Trial(Value),
+}
+
+/// What was posted, for those who judge it.
+fn posted<'a>(headers: &HeaderMap, uri: &Uri, body: &'a [u8]) -> Post<'a> {
+    let shown =
+        headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    Post { headers: shown.collect(), query: query.collect(), body }
 }
 
 pub fn blank(subscription: &Subscription, verified: bool, at: Timestamp) -> TriggerEvent {
@@ -173,6 +191,7 @@ pub fn blank(subscription: &Subscription, verified: bool, at: Timestamp) -> Trig
         email: None,
         form: None,
         queue: None,
+        event: None,
     }
 }
 
@@ -184,25 +203,29 @@ pub fn read(
     body: &[u8],
     verified: bool,
     at: Timestamp,
-) -> Result<Incoming, Problem> {
+) -> Result<Came, Problem> {
     let mut event = blank(subscription, verified, at);
     let sent_id = headers.get("webhook-id").and_then(|value| value.to_str().ok());
     let mut event_id = sent_id.filter(|id| Incoming::is_event_id(id)).map(str::to_owned);
+    let mut files = Vec::new();
     match subscription.source {
         TriggerSource::Form => event.form = Some(FormContent { fields: fields(headers, body)? }),
         TriggerSource::Email => {
-            let (message_id, mail) = mail(body)?;
+            let mail = if is_raw_mail(headers) { raw_mail(body)? } else { posted_mail(body)? };
             // A blank name would make one of all mails that have none.
-            event_id = message_id.filter(|id| !id.trim().is_empty()).or(event_id);
-            event.email = Some(mail);
+            event_id = mail.id.filter(|id| !id.trim().is_empty()).or(event_id);
+            event.email = Some(mail.content);
+            files = mail.files;
         }
         TriggerSource::Webhook => {
-            let read = serde_json::from_slice(body).ok();
-            let body = read
-                .filter(|body| !is_too_deep(body))
-                .unwrap_or_else(|| Value::String(String::from_utf8_lossy(body).into_owned()));
-            event.webhook =
-                Some(WebhookContent { method: "POST".to_owned(), headers: shown(headers), body });
+            match presets::read(subscription.body.terms.preset, headers, body) {
+                Posted::Trial(answer) => return Ok(Came::Trial(answer)),
+                Posted::Event(posted) => {
+                    event_id = posted.id.or(event_id);
+                    event.event = posted.event;
+                    event.webhook = Some(posted.content);
+                }
+            }
         }
         TriggerSource::Queue
         | TriggerSource::Schedule
@@ -211,15 +234,7 @@ pub fn read(
             return Err(Problem::no_such("trigger subscription"));
         }
     }
-    Ok(Incoming { id, event_id, event })
-}
-
-fn shown(headers: &HeaderMap) -> Object {
-    let named = SHOWN_HEADERS.into_iter().filter_map(|name| {
-        let value = headers.get(name)?.to_str().ok()?;
-        Some((name.to_owned(), value.into()))
-    });
-    named.collect()
+    Ok(Came::Incoming(Box::new(Incoming { id, event_id, event, files })))
 }
 
 /// A form as browsers send it, or a JSON object.
@@ -232,10 +247,22 @@ fn fields(headers: &HeaderMap, body: &[u8]) -> Result<Object, Problem> {
     parse(body)
 }
 
-/// Attachments that came along are named by their digest; those that are only pointed at are left where they are.
-fn mail(body: &[u8]) -> Result<(Option<String>, EmailContent), Problem> {
+fn is_raw_mail(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("message/rfc822"))
+}
+
+/// A message as it was sent. One without a name is known by all of it.
+fn raw_mail(body: &[u8]) -> Result<Mail, Problem> {
+    let mut mail = Mail::read(body).map_err(|error| Problem::invalid(error.to_string()))?;
+    mail.id = mail.id.or_else(|| Some(format!("sha256:{}", hex(Sha256::digest(body)))));
+    Ok(mail)
+}
+
+/// Attachments that came along are kept; those that are only pointed at are left where they are.
+fn posted_mail(body: &[u8]) -> Result<Mail, Problem> {
     let posted: PostedMail = parse(body)?;
-    let mut attachments = Vec::new();
+    let mut files = Vec::new();
     for (place, file) in posted.attachments.into_iter().enumerate() {
         if file.url.is_some() {
             tracing::info!("attachment dropped: this host follows no address in a message");
@@ -244,16 +271,16 @@ fn mail(body: &[u8]) -> Result<(Option<String>, EmailContent), Problem> {
         let bytes = STANDARD.decode(content).map_err(|_| {
             Problem::invalid_at(&format!("attachments[{place}].contentBase64"), "must be base64")
         })?;
-        let hex = hex(Sha256::digest(&bytes));
-        attachments.push(AttachmentRef {
-            handle: format!("sha256:{hex}"),
-            filename: file.filename,
-            media_type: file.media_type,
-            bytes: bytes.len() as u64,
-        });
+        files.push(Attachment::new(file.filename, file.media_type, &bytes));
     }
-    let (from, to, subject) = (posted.from, posted.to, posted.subject);
-    let mail =
-        EmailContent { from, to, subject, text: posted.text, html: posted.html, attachments };
-    Ok((posted.message_id, mail))
+    let content = EmailContent {
+        from: posted.from,
+        to: posted.to,
+        subject: posted.subject,
+        text: posted.text,
+        html: posted.html,
+        attachments: files.iter().map(Attachment::reference).collect(),
+        ..EmailContent::default()
+    };
+    Ok(Mail { id: posted.message_id, content, files })
 }

@@ -14,6 +14,7 @@ mod roles;
 mod sections;
 mod server;
 mod show;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -72,6 +73,7 @@ pub(crate) struct Config {
     pub(crate) console: sections::Console,
     #[serde(deserialize_with = "values::named")]
     pub(crate) roles: BTreeMap<String, roles::RoleScopes>,
+    pub(crate) telemetry: telemetry::Telemetry,
 }
 
 impl Config {

@@ -149,7 +149,7 @@ impl Host {
     #[expect(clippy::too_many_lines, reason = "one line for each part of a host")]
     pub(crate) async fn start(settings: Settings) -> Result<Self, CommandError> {
         let exporter =
-            exporter(settings.variable).map_err(|error| CommandError::usage(error.to_string()))?;
+            exporter(&settings).map_err(|error| CommandError::usage(error.to_string()))?;
         let definitions = folder::read(&settings.workflows)?;
         let policy = settings.config.packs.policy();
         let server = server_config(&settings.config)?;
@@ -327,8 +327,10 @@ impl Host {
 }
 
 /// Traces go where OpenTelemetry's own variables say, or nowhere.
-fn exporter(variable: fn(&str) -> Option<String>) -> Result<Option<Exporter>, OtlpError> {
-    OtlpSettings::read(variable)?.map(Exporter::new).transpose()
+fn exporter(settings: &Settings) -> Result<Option<Exporter>, OtlpError> {
+    let traced = || settings.config.telemetry.traced(settings.variable);
+    let found = OtlpSettings::read(settings.variable)?;
+    found.map(|found| Exporter::new(found, traced())).transpose()
 }
 
 /// Answers where the host can be reached, too.

@@ -57,6 +57,8 @@ mod signals;
 mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
+#[path = "cli/traces.rs"]
+mod traces;
 #[path = "cli/triggers.rs"]
 mod triggers;
 #[path = "cli/upgrades.rs"]

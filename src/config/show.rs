@@ -95,11 +95,13 @@ fn collect(table: &Table, path: &str, origin: &Origin, into: &mut Vec<Shown>) {
 fn others(variable: fn(&str) -> Option<String>) -> Vec<Shown> {
     let names = [
         "CALLBOARD_SEAL_KEY",
+        "OTEL_EXPORTER_OTLP_COMPRESSION",
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "OTEL_EXPORTER_OTLP_HEADERS",
         "OTEL_EXPORTER_OTLP_PROTOCOL",
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
         "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         "OTEL_SERVICE_NAME",
         "OTEL_TRACES_EXPORTER",
     ];

@@ -8,7 +8,7 @@ pub(crate) fn faults(settings: &Settings) -> Vec<CommandError> {
     let config = &settings.config;
     let mut faults = Vec::new();
     let mut note = |result: Result<(), CommandError>| faults.extend(result.err());
-    let exported = exporter(settings.variable).map(drop);
+    let exported = exporter(settings).map(drop);
     note(exported.map_err(|error| CommandError::usage(error.to_string())));
     note(server_config(config).map(drop));
     note(cli::check(&config.cli, &settings.data));

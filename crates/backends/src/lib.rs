@@ -28,6 +28,6 @@ pub use memory_node::{MemoryNode, MemoryProbes};
 pub use mock::CallPrompt;
 pub use model::{BaseUrl, BaseUrlError, LiveModel, ProviderKind, ProviderSettings, Timeouts};
 pub use nodes::{DeclaredNode, Integrations, TOOL, ToolNodes, acting_nodes};
-pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings};
+pub use otlp::{Exporter, OtlpError, OtlpProtocol, OtlpSettings, Traced};
 pub use sweep::FolderSweeper;
 pub use tools::{MOST_FETCHED, built_in};

@@ -2,26 +2,35 @@
 //!
 //! A run never waits for this: whatever cannot be sent is dropped with a line in the log.
 
+mod content;
 mod json;
 mod proto;
 mod settings;
 
+use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use callboard_core::{Span, SpanCode};
-use callboard_engine::{Ended, Engine};
-use callboard_protocol::Timestamp;
+use callboard_core::{Content, Span, SpanCode, SpanKind};
+use callboard_engine::{Ended, Engine, EngineError, UNTRACED};
+use callboard_protocol::{Tenant, Timestamp};
 
 pub use settings::{OtlpError, OtlpProtocol, OtlpSettings};
 
-/// Runs that travel in one request.
+/// Runs that are read together.
 const BATCH: usize = 64;
+/// Spans that travel in one request: collectors refuse bodies of a few megabytes.
+const SPANS: usize = 512;
+/// Spans that arrived at the collector.
+const SENT: &str = "callboard_trace_spans_sent_total";
 /// What the last request gets when the host stops.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
@@ -32,8 +41,18 @@ pub struct Exporter {
     endpoint: Url,
     protocol: OtlpProtocol,
     resource: Vec<(String, String)>,
+    is_compressed: bool,
+    traced: Traced,
     /// Whether the last request went wrong: a collector that is away is reported once, not per run.
     is_failing: bool,
+}
+
+/// Whose runs are sent, and with how much of what was said.
+#[derive(Debug, Clone, Default)]
+pub struct Traced {
+    /// None for everybody's.
+    pub tenants: Option<BTreeSet<Tenant>>,
+    pub content: Content,
 }
 
 /// Why spans did not arrive. Neither variant says where they went: an address may hold a credential.
@@ -46,7 +65,7 @@ enum ExportError {
 }
 
 impl Exporter {
-    pub fn new(settings: OtlpSettings) -> Result<Self, OtlpError> {
+    pub fn new(settings: OtlpSettings, traced: Traced) -> Result<Self, OtlpError> {
         let endpoint = settings.endpoint.parse::<Url>().map_err(|_| OtlpError::Endpoint)?;
         if !matches!(endpoint.scheme(), "http" | "https") {
             return Err(OtlpError::Endpoint);
@@ -67,8 +86,15 @@ impl Exporter {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| OtlpError::Client(error.to_string()))?;
-        let (protocol, resource) = (settings.protocol, settings.resource);
-        Ok(Self { http, endpoint, protocol, resource, is_failing: false })
+        metrics::describe_counter!(UNTRACED, "Runs whose spans were not sent, by reason");
+        metrics::describe_counter!(SENT, "Spans that arrived at the collector");
+        metrics::counter!(SENT).increment(0);
+        for reason in ["queue-full", "collector", "unreadable"] {
+            metrics::counter!(UNTRACED, "reason" => reason).increment(0);
+        }
+        let OtlpSettings { protocol, resource, is_compressed, .. } = settings;
+        let is_failing = false;
+        Ok(Self { http, endpoint, protocol, resource, is_compressed, traced, is_failing })
     }
 
     /// Sends the spans of ended runs until asked to stop, and then what is left.
@@ -96,29 +122,42 @@ impl Exporter {
 
     async fn export(&mut self, engine: &Engine, batch: Vec<Ended>) {
         let mut spans = Vec::new();
-        for ended in batch.iter().filter(|ended| ended.is_sampled) {
-            match engine.spans(&ended.scope, &ended.run).await {
-                Ok(found) => spans.extend(found.unwrap_or_default()),
-                Err(error) => tracing::warn!(%error, "spans of a run not read"),
+        for ended in batch.iter().filter(|ended| self.wants(ended)) {
+            match self.read(engine, ended).await {
+                Ok(found) => spans.extend(found),
+                Err(error) => {
+                    metrics::counter!(UNTRACED, "reason" => "unreadable").increment(1);
+                    tracing::warn!(%error, "spans of a run not read");
+                }
             }
         }
-        if spans.is_empty() {
-            return;
+        let mut lost = BTreeSet::new();
+        for part in spans.chunks(SPANS) {
+            let sent = self.send(part).await;
+            match &sent {
+                Ok(()) => metrics::counter!(SENT).increment(part.len() as u64),
+                Err(_) => lost.extend(
+                    part.iter().filter_map(|span| span.attributes.get("openwop.run_id")?.as_str()),
+                ),
+            }
+            self.is_failing = tell(self.is_failing, sent, part.len());
         }
-        match self.send(&spans).await {
-            Ok(()) if self.is_failing => {
-                self.is_failing = false;
-                tracing::info!("traces are sent again");
-            }
-            Ok(()) => {}
-            Err(error) if self.is_failing => {
-                tracing::debug!(%error, runs = batch.len(), "traces dropped");
-            }
-            Err(error) => {
-                self.is_failing = true;
-                tracing::warn!(%error, runs = batch.len(), "traces dropped; reported again once they arrive");
-            }
+        metrics::counter!(UNTRACED, "reason" => "collector").increment(lost.len() as u64);
+    }
+
+    fn wants(&self, ended: &Ended) -> bool {
+        let tenants = self.traced.tenants.as_ref();
+        ended.is_sampled && tenants.is_none_or(|tenants| tenants.contains(&ended.scope.tenant))
+    }
+
+    async fn read(&self, engine: &Engine, ended: &Ended) -> Result<Vec<Span>, EngineError> {
+        let content = self.traced.content;
+        let spans = engine.spans_with(&ended.scope, &ended.run, content).await?;
+        let mut spans = spans.unwrap_or_default();
+        if content == Content::Shown {
+            content::add(engine, &ended.scope, &ended.run, &mut spans).await?;
         }
+        Ok(spans)
     }
 
     async fn send(&self, spans: &[Span]) -> Result<(), ExportError> {
@@ -130,7 +169,11 @@ impl Exporter {
                 ("application/x-protobuf", proto::message(&self.resource, spans))
             }
         };
-        let request = self.http.post(self.endpoint.clone()).header(CONTENT_TYPE, kind).body(body);
+        let mut request = self.http.post(self.endpoint.clone()).header(CONTENT_TYPE, kind);
+        request = match self.is_compressed.then(|| gzip(&body)).flatten() {
+            Some(small) => request.header(CONTENT_ENCODING, "gzip").body(small),
+            None => request.body(body),
+        };
         let response =
             request.send().await.map_err(|error| ExportError::Unsent(error.without_url()))?;
         match response.status().is_success() {
@@ -138,6 +181,25 @@ impl Exporter {
             false => Err(ExportError::Refused(response.status())),
         }
     }
+}
+
+/// Says that the collector went away or came back, once each; answers whether it is away.
+fn tell(was_failing: bool, sent: Result<(), ExportError>, spans: usize) -> bool {
+    match &sent {
+        Ok(()) if was_failing => tracing::info!("traces are sent again"),
+        Ok(()) => {}
+        Err(error) if was_failing => tracing::debug!(%error, spans, "traces dropped"),
+        Err(error) => {
+            tracing::warn!(%error, spans, "traces dropped; reported again once they arrive");
+        }
+    }
+    sent.is_err()
+}
+
+fn gzip(body: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(body).ok()?;
+    encoder.finish().ok()
 }
 
 /// A proxy for the outside world must not get what is meant for this machine.
@@ -160,7 +222,13 @@ fn status_number(code: SpanCode) -> u64 {
     }
 }
 
-/// Everything here happens inside the host.
-const INTERNAL: u64 = 1;
+/// The numbers that OTLP gives to where a span happens.
+fn kind_number(kind: SpanKind) -> u64 {
+    match kind {
+        SpanKind::Internal => 1,
+        SpanKind::Client => 3,
+    }
+}
+
 /// What produced the spans, by OTLP's name for it.
 const SCOPE: (&str, &str) = ("callboard", env!("CARGO_PKG_VERSION"));

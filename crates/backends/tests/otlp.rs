@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callboard_backends::{Exporter, OtlpProtocol, OtlpSettings};
+use callboard_backends::{Exporter, OtlpProtocol, OtlpSettings, Traced};
 use callboard_core::{ConformanceNodes, HostLimits, TraceContext};
 use callboard_engine::{
     Activities, Catalog, DrivingLimits, Engine, InMemoryStore, KeyMode, NoAgents, Options, Order,
@@ -52,9 +52,13 @@ async fn start_run(engine: &Engine) -> String {
 }
 
 async fn start_traced(engine: &Engine, trace: Option<TraceContext>) -> String {
+    start_of(engine, "acme", trace).await
+}
+
+async fn start_of(engine: &Engine, tenant: &str, trace: Option<TraceContext>) -> String {
     let order = Order {
         target: Target::Workflow("noop".into()),
-        owner: Owner { tenant: "acme".into(), workspace: None, principal: None },
+        owner: Owner { tenant: tenant.into(), workspace: None, principal: None },
         mode: KeyMode::Live,
         inputs: Object::new(),
         configurable: Object::new(),
@@ -78,6 +82,7 @@ fn settings(port: u16, protocol: OtlpProtocol) -> OtlpSettings {
         headers: vec![("x-team".to_owned(), "agents".to_owned())],
         resource: vec![("service.name".to_owned(), "callboard".to_owned())],
         timeout: Duration::from_secs(10),
+        is_compressed: false,
     }
 }
 
@@ -104,7 +109,8 @@ async fn a_run_that_ended_arrives_as_json() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let (engine, stop) = (engine(), CancellationToken::new());
-    let exporter = Exporter::new(settings(port, OtlpProtocol::Json)).expect("an exporter");
+    let exporter =
+        Exporter::new(settings(port, OtlpProtocol::Json), Traced::default()).expect("an exporter");
     let exporting = exporter.run(engine.clone(), engine.ended(), stop.clone());
     let test = async {
         let run = start_run(&engine).await;
@@ -137,7 +143,8 @@ async fn a_run_that_ended_arrives_as_protobuf() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let (engine, stop) = (engine(), CancellationToken::new());
-    let exporter = Exporter::new(settings(port, OtlpProtocol::Protobuf)).expect("an exporter");
+    let exporter = Exporter::new(settings(port, OtlpProtocol::Protobuf), Traced::default())
+        .expect("an exporter");
     let exporting = exporter.run(engine.clone(), engine.ended(), stop.clone());
     let test = async {
         let run = start_run(&engine).await;
@@ -158,7 +165,8 @@ async fn the_caller_decides_whether_its_trace_is_recorded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let (engine, stop) = (engine(), CancellationToken::new());
-    let exporter = Exporter::new(settings(port, OtlpProtocol::Json)).expect("an exporter");
+    let exporter =
+        Exporter::new(settings(port, OtlpProtocol::Json), Traced::default()).expect("an exporter");
     let exporting = exporter.run(engine.clone(), engine.ended(), stop.clone());
     let test = async {
         let caller = |flags: &str| {
@@ -184,7 +192,7 @@ async fn a_collector_that_is_away_loses_spans_and_nothing_else() {
     let address = listener.local_addr().expect("an address");
     let (engine, stop) = (engine(), CancellationToken::new());
     let refusing = settings(address.port(), OtlpProtocol::Json);
-    let exporter = Exporter::new(refusing).expect("an exporter");
+    let exporter = Exporter::new(refusing, Traced::default()).expect("an exporter");
     let exporting = exporter.run(engine.clone(), engine.ended(), stop.clone());
     let test = async {
         start_run(&engine).await;
@@ -193,6 +201,31 @@ async fn a_collector_that_is_away_loses_spans_and_nothing_else() {
         let second = start_run(&engine).await;
         let (_, body) = collected(&listener).await;
         assert!(String::from_utf8_lossy(&body).contains(&second));
+        stop.cancel();
+    };
+    tokio::join!(exporting, test);
+}
+
+/// Runs of a tenant that is not exported leave no trace at the collector; bodies may travel compressed.
+#[tokio::test]
+async fn only_the_named_tenants_are_sent_and_bodies_may_be_compressed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (engine, stop) = (engine(), CancellationToken::new());
+    let settings = OtlpSettings { is_compressed: true, ..settings(port, OtlpProtocol::Json) };
+    let tenants = Some(std::iter::once("acme".into()).collect());
+    let traced = Traced { tenants, ..Traced::default() };
+    let exporter = Exporter::new(settings, traced).expect("an exporter");
+    let exporting = exporter.run(engine.clone(), engine.ended(), stop.clone());
+    let test = async {
+        let hidden = start_of(&engine, "other", None).await;
+        let shown = start_of(&engine, "acme", None).await;
+        let (head, body) = collected(&listener).await;
+        assert!(head.contains("content-encoding: gzip"), "{head}");
+        let mut text = String::new();
+        let mut decoder = flate2::read::GzDecoder::new(body.as_slice());
+        std::io::Read::read_to_string(&mut decoder, &mut text).expect("gzip");
+        assert!(text.contains(&shown) && !text.contains(&hidden), "{text}");
         stop.cancel();
     };
     tokio::join!(exporting, test);

@@ -78,7 +78,8 @@ pub use secrets::{Redactor, SecretText, redact, redact_fields, redact_text, resp
 pub use stamp::{Born, ShownSubject, Stamp, SubjectBasis};
 pub use tool_name::{provider_name, provider_names};
 pub use trace::{
-    Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, spans,
+    Content, Span, SpanCode, SpanContext, SpanEvent, SpanKind, SpanStatus, TraceContext, span_text,
+    spans, spans_with,
 };
 pub use unfolded::{UNPROCESSABLE, cancelled_unfolded, unfolded_snapshot, unprocessable};
 pub use untrusted::untrusted;

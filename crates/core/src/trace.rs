@@ -1,8 +1,10 @@
 //! What a trace shows of a run, computed from its log alone.
 //!
 //! Ids follow from the run's id, so computing the spans again, on any host, gives the same ones: a crash
-//! loses none and a takeover doubles none. Spans name things and count them; they never hold a value.
+//! loses none and a takeover doubles none. Spans name things and count them; they hold a value only
+//! where an operator asks for what models and tools were told.
 
+mod calls;
 mod context;
 mod cost;
 mod fold;
@@ -10,9 +12,10 @@ mod fold;
 use callboard_protocol::{Object, Timestamp};
 use serde::Serialize;
 
+pub use calls::span_text;
 pub use context::{SpanContext, TraceContext};
 pub(crate) use cost::cost_attributes;
-pub use fold::spans;
+pub use fold::{spans, spans_with};
 
 /// One span, in the shape that the protocol's debug bundle gives it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,11 +40,20 @@ pub struct Span {
     pub links: Vec<SpanContext>,
 }
 
-/// Everything here happens inside the host.
+/// Whether spans show what tools were given and gave back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Content {
+    #[default]
+    Hidden,
+    Shown,
+}
+
+/// Where it happens: inside the host, or at a provider that the host asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanKind {
     Internal,
+    Client,
 }
 
 /// How a span ended. The message is a code, never a text that somebody wrote.

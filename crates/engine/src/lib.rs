@@ -124,7 +124,7 @@ pub use memory::{
     MemoryRecord, MemoryRow, MemoryWrite, Place, Seen as MemorySeen, TOKENIZER, Upkeep,
     UpkeepError, Wanted, add_memory, next_expiry, unreached, words,
 };
-pub use observe::Ended;
+pub use observe::{Ended, UNTRACED};
 pub use once::{CallFailure, Effect, OnUnknown, Once, OnceError};
 pub use order::{Order, Target};
 pub use org_chart::{OrgCharts, StoredChart};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
 
-use callboard_core::{Birth, Entry, Run, Span, SpanContext, TraceContext, spans};
+use callboard_core::{Birth, Content, Entry, Run, Span, SpanContext, TraceContext, spans_with};
 use callboard_protocol::{
     CapBreached, ENGINE_VERSION, Event, InterruptResolved, NodeId, RunId, RunStatus, Timestamp,
     TypeId,
@@ -15,6 +15,9 @@ use crate::store::{Scope, StoreError};
 
 /// Ended runs that wait for their reader. A reader that is further behind misses some; runs never wait for it.
 const ENDED_IN_FLIGHT: usize = 1024;
+
+/// Runs whose spans were not sent, by reason.
+pub const UNTRACED: &str = "callboard_traces_dropped_total";
 
 /// A run that has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,16 @@ impl Engine {
         scope: &Scope,
         run: &RunId,
     ) -> Result<Option<Vec<Span>>, EngineError> {
+        self.spans_with(scope, run, Content::Hidden).await
+    }
+
+    /// The same, with what tools were given and gave back where that is asked for.
+    pub async fn spans_with(
+        &self,
+        scope: &Scope,
+        run: &RunId,
+        content: Content,
+    ) -> Result<Option<Vec<Span>>, EngineError> {
         let opened = self.inner.store.open(run).await?;
         let Some(opened) = opened.filter(|opened| scope.sees(&opened.birth)) else {
             return Ok(None);
@@ -62,7 +75,7 @@ impl Engine {
             }
             None => Vec::new(),
         };
-        Ok(Some(spans(&opened.birth, &plan, &opened.entries, &links)))
+        Ok(Some(spans_with(&opened.birth, &plan, &opened.entries, &links, content)))
     }
 
     /// Counts what was just recorded, after `run` has folded it.
@@ -125,7 +138,8 @@ impl Engine {
             let is_sampled = birth.trace.as_ref().is_none_or(TraceContext::is_sampled);
             let ended = Ended { run: birth.run_id.clone(), scope, is_sampled };
             if listener.try_send(ended).is_err() {
-                tracing::debug!("nobody could be told that a run ended");
+                // Its reader is too far behind; the run is not held up for it.
+                metrics::counter!(UNTRACED, "reason" => "queue-full").increment(1);
             }
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use callboard_core::Span;
 use callboard_protocol::Object;
 
-use super::{INTERNAL, SCOPE, nanos, status_number};
+use super::{SCOPE, kind_number, nanos, status_number};
 
 pub(super) fn document(resource: &[(String, String)], spans: &[Span]) -> Value {
     let resource: Vec<Value> = resource
@@ -35,7 +35,7 @@ fn span(span: &Span) -> Value {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": span.name,
-        "kind": INTERNAL,
+        "kind": kind_number(span.kind),
         "startTimeUnixNano": nanos(span.started_at).to_string(),
         "endTimeUnixNano": nanos(span.ended_at.unwrap_or(span.started_at)).to_string(),
         "attributes": attributes(&span.attributes),

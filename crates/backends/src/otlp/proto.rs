@@ -5,7 +5,7 @@ use serde_json::Value;
 use callboard_core::Span;
 use callboard_protocol::Object;
 
-use super::{INTERNAL, SCOPE, nanos, status_number};
+use super::{SCOPE, kind_number, nanos, status_number};
 
 /// An `ExportTraceServiceRequest`.
 pub(super) fn message(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn span_message(span: &Span) -> Message {
         message.bytes(4, &unhex(parent));
     }
     message.text(5, &span.name);
-    message.number(6, INTERNAL);
+    message.number(6, kind_number(span.kind));
     message.fixed(7, nanos(span.started_at));
     message.fixed(8, nanos(span.ended_at.unwrap_or(span.started_at)));
     message.attributes(9, &span.attributes);

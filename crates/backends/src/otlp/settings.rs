@@ -15,6 +15,8 @@ pub struct OtlpSettings {
     /// `service.name` and whatever else names this process.
     pub resource: Vec<(String, String)>,
     pub timeout: Duration,
+    /// Whether bodies are compressed with gzip.
+    pub is_compressed: bool,
 }
 
 impl std::fmt::Debug for OtlpSettings {
@@ -40,6 +42,12 @@ pub enum OtlpError {
     Protocol,
     #[error("OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds")]
     Timeout,
+    #[error("OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none")]
+    Compression,
+    #[error(
+        "{0} is not supported: the host's own list of certificate authorities counts (SSL_CERT_FILE adds to it)"
+    )]
+    Certificate(String),
     #[error("no HTTP client for traces: {0}")]
     Client(String),
 }
@@ -72,6 +80,16 @@ impl OtlpSettings {
                 text.parse().map(Duration::from_millis).map_err(|_| OtlpError::Timeout)?
             }
         };
+        let is_compressed = match said("COMPRESSION").as_deref() {
+            None | Some("" | "none") => false,
+            Some("gzip") => true,
+            Some(_) => return Err(OtlpError::Compression),
+        };
+        for name in ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"] {
+            if said(name).is_some_and(|value| !value.is_empty()) {
+                return Err(OtlpError::Certificate(format!("OTEL_EXPORTER_OTLP_{name}")));
+            }
+        }
         let headers = pairs(&said("HEADERS").unwrap_or_default()).ok_or(OtlpError::Headers)?;
         let mut resource =
             pairs(&variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default()).unwrap_or_default();
@@ -83,7 +101,7 @@ impl OtlpSettings {
         if !resource.iter().any(|(name, _)| name == "service.version") {
             resource.push(("service.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
         }
-        Ok(Some(Self { endpoint, protocol, headers, resource, timeout }))
+        Ok(Some(Self { endpoint, protocol, headers, resource, timeout, is_compressed }))
     }
 }
 
@@ -146,6 +164,7 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "250"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
             ("OTEL_SERVICE_NAME", "agents"),
             ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.name=other"),
         ]);
@@ -153,6 +172,7 @@ mod tests {
         assert_eq!(settings.endpoint, "http://c:4318/v1/traces");
         assert_eq!(settings.protocol, OtlpProtocol::Json);
         assert_eq!(settings.timeout, Duration::from_millis(250));
+        assert!(settings.is_compressed);
         assert_eq!(settings.headers[0], ("authorization".into(), "Bearer abc".into()));
         assert_eq!(settings.headers[1], ("x-team".into(), "a,b".into()));
         assert_eq!(settings.resource[0].0, "deployment.environment");
@@ -174,6 +194,9 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "no pair"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a=%zz"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/ca.pem"),
+            ("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/key.pem"),
         ] {
             assert!(read(&[endpoint, wrong]).is_err(), "{wrong:?}");
         }

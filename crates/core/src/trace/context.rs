@@ -100,6 +100,11 @@ impl SpanContext {
         Self::named(&birth.run_id, birth.trace.as_ref(), &["interrupt", interrupt_id])
     }
 
+    /// The call that the event of this sequence tells of.
+    pub(super) fn of_call(birth: &Birth, sequence: u64) -> Self {
+        Self::named(&birth.run_id, birth.trace.as_ref(), &["call", &sequence.to_string()])
+    }
+
     fn named(run: &RunId, caller: Option<&TraceContext>, name: &[&str]) -> Self {
         let caller = caller.and_then(TraceContext::parent);
         let own = || digits(run, &["trace"], 16);

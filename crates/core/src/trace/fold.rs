@@ -10,22 +10,36 @@ use callboard_protocol::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Span, SpanContext, SpanEvent, SpanKind, SpanStatus, cost_attributes};
+use super::calls::{OpenCalls, provider_name};
+use super::{Content, Span, SpanContext, SpanEvent, SpanKind, SpanStatus, cost_attributes};
 use crate::birth::Birth;
 use crate::mask::sensitive_fields;
 use crate::plan::Plan;
 use crate::run::Entry;
 use crate::secrets::{redact, redact_text};
 
-/// The spans of a run in the order in which they began, the run's own first.
+/// The spans of a run in the order in which they began, the run's own first; calls of models stand where they ended.
 ///
 /// A run that another started nests under the span in its birth record; one that was derived from another
 /// without being its child, such as a fork, carries `links` instead.
 pub fn spans(birth: &Birth, plan: &Plan, log: &[Entry], links: &[SpanContext]) -> Vec<Span> {
-    let mut tracer = Tracer::new(birth, plan);
+    spans_with(birth, plan, log, links, Content::Hidden)
+}
+
+/// The same, with what tools were given and gave back where that is asked for. Of a run whose definition marks
+/// anything sensitive, nothing of it is shown.
+pub fn spans_with(
+    birth: &Birth,
+    plan: &Plan,
+    log: &[Entry],
+    links: &[SpanContext],
+    content: Content,
+) -> Vec<Span> {
+    let mut tracer = Tracer::new(birth, plan, content);
     tracer.spans[RUN].links = links.to_vec();
     for entry in log {
         tracer.take(entry);
+        tracer.take_call(entry);
     }
     let mut spans = tracer.spans;
     for span in &mut spans {
@@ -38,31 +52,35 @@ pub fn spans(birth: &Birth, plan: &Plan, log: &[Entry], links: &[SpanContext]) -
 /// The place of the run's own span.
 const RUN: usize = 0;
 
-struct Tracer<'a> {
-    birth: &'a Birth,
+pub(super) struct Tracer<'a> {
+    pub(super) birth: &'a Birth,
     plan: &'a Plan,
+    pub(super) content: Content,
     /// What every span of the run says.
     common: Object,
-    spans: Vec<Span>,
-    open: BTreeMap<NodeId, OpenNode>,
+    pub(super) spans: Vec<Span>,
+    pub(super) open: BTreeMap<NodeId, OpenNode>,
     /// How often each node has asked something.
     asked: BTreeMap<NodeId, u64>,
 }
 
 /// The places of a node's spans that are under way.
-struct OpenNode {
-    node: usize,
-    attempt: Option<usize>,
+pub(super) struct OpenNode {
+    pub(super) node: usize,
+    pub(super) attempt: Option<usize>,
     interrupt: Option<usize>,
     /// What the calls of the attempt came to so far.
     cost: Option<RunCost>,
+    pub(super) calls: OpenCalls,
 }
 
 impl<'a> Tracer<'a> {
-    fn new(birth: &'a Birth, plan: &'a Plan) -> Self {
+    fn new(birth: &'a Birth, plan: &'a Plan, content: Content) -> Self {
+        let is_sensitive = plan.has_sensitive || compliance_class(plan) != "public";
         let mut tracer = Self {
             birth,
             plan,
+            content: if is_sensitive { Content::Hidden } else { content },
             common: common(birth, plan),
             spans: Vec::new(),
             open: BTreeMap::new(),
@@ -76,7 +94,6 @@ impl<'a> Tracer<'a> {
             caller,
             birth.created_at,
         );
-        let is_sensitive = plan.has_sensitive || compliance_class(plan) != "public";
         tracer.set(RUN, "openwop.pii_present", is_sensitive);
         if !birth.tags.is_empty() {
             tracer.set(RUN, "openwop.run.tags", birth.tags.clone());
@@ -105,12 +122,14 @@ impl<'a> Tracer<'a> {
         match &entry.event {
             Event::NodeStarted(payload) => self.node_started(payload, entry),
             Event::NodeCompleted(payload) => {
+                self.end_calls(&payload.node_id, None, entry);
                 self.end_node(&payload.node_id, &SpanStatus::OK, at);
             }
             Event::NodeFailed(payload) => self.node_failed(payload, entry),
-            Event::NodeRetried(payload) => self.node_retried(payload, at),
+            Event::NodeRetried(payload) => self.node_retried(payload, entry),
             Event::NodeSkipped(payload) => self.end_node(&payload.node_id, &SpanStatus::UNSET, at),
             Event::NodeCancelled(payload) => {
+                self.end_calls(&payload.node_id, None, entry);
                 self.end_node(&payload.node_id, &SpanStatus::UNSET, at);
             }
             Event::NodeSuspended(payload) => self.node_suspended(payload, at),
@@ -179,7 +198,13 @@ impl<'a> Tracer<'a> {
         }
         self.open.insert(
             id.clone(),
-            OpenNode { node: place, attempt: None, interrupt: None, cost: None },
+            OpenNode {
+                node: place,
+                attempt: None,
+                interrupt: None,
+                cost: None,
+                calls: OpenCalls::new(visit, entry.at),
+            },
         );
         place
     }
@@ -202,12 +227,23 @@ impl<'a> Tracer<'a> {
                 entry,
             );
         }
-        self.end_node(&payload.node_id, &SpanStatus::error(&payload.error.code), entry.at);
+        let code = payload.error.code.as_str();
+        self.end_calls(&payload.node_id, Some(code), entry);
+        if let Some(open) = self.open.get(&payload.node_id) {
+            for place in [Some(open.node), open.attempt].into_iter().flatten() {
+                self.set(place, "error.type", code);
+            }
+        }
+        self.end_node(&payload.node_id, &SpanStatus::error(code), entry.at);
     }
 
-    fn node_retried(&mut self, payload: &NodeRetried, at: Timestamp) {
+    fn node_retried(&mut self, payload: &NodeRetried, entry: &Entry) {
         let code = payload.last_error.as_ref().map_or("retried", |error| &error.code);
-        self.end_attempt(&payload.node_id, &SpanStatus::error(code), at);
+        self.end_calls(&payload.node_id, Some(code), entry);
+        if let Some(attempt) = self.open.get(&payload.node_id).and_then(|open| open.attempt) {
+            self.set(attempt, "error.type", code);
+        }
+        self.end_attempt(&payload.node_id, &SpanStatus::error(code), entry.at);
     }
 
     fn node_suspended(&mut self, payload: &NodeSuspended, at: Timestamp) {
@@ -247,7 +283,7 @@ impl<'a> Tracer<'a> {
         let mut cost = Object::new();
         if let Some(provider) = &meta.provider {
             cost.insert("openwop.cost.provider".into(), provider.as_str().into());
-            self.set(attempt, "gen_ai.provider.name", provider);
+            self.set(attempt, "gen_ai.provider.name", provider_name(provider));
         }
         if let Some(model) = &meta.model {
             self.set(attempt, "gen_ai.response.model", model);
@@ -282,7 +318,7 @@ impl<'a> Tracer<'a> {
         let attributes = &mut self.spans[attempt].attributes;
         attributes.remove("openwop.cost.usd");
         attributes.extend(cost_attributes(cost));
-        self.set(attempt, "gen_ai.provider.name", &payload.provider);
+        self.set(attempt, "gen_ai.provider.name", provider_name(&payload.provider));
         self.set(attempt, "gen_ai.response.model", &payload.model);
         self.set(attempt, "gen_ai.usage.input_tokens", input);
         self.set(attempt, "gen_ai.usage.output_tokens", output);
@@ -338,7 +374,7 @@ impl<'a> Tracer<'a> {
         self.end(RUN, status, at);
     }
 
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         name: String,
         context: SpanContext,
@@ -362,7 +398,7 @@ impl<'a> Tracer<'a> {
         self.spans.len() - 1
     }
 
-    fn end(&mut self, place: usize, status: &SpanStatus, at: Timestamp) {
+    pub(super) fn end(&mut self, place: usize, status: &SpanStatus, at: Timestamp) {
         self.spans[place].status = status.clone();
         self.spans[place].ended_at = Some(at);
     }
@@ -372,7 +408,7 @@ impl<'a> Tracer<'a> {
         self.spans[place].events.push(event);
     }
 
-    fn set(&mut self, place: usize, name: &str, value: impl Serialize) {
+    pub(super) fn set(&mut self, place: usize, name: &str, value: impl Serialize) {
         self.spans[place].attributes.insert(name.to_owned(), json!(value));
     }
 }

@@ -50,6 +50,7 @@ mod shapes;
 mod story;
 mod takeover;
 mod talks;
+mod trace_calls;
 mod traces;
 mod triggers;
 mod turns;

@@ -10,6 +10,7 @@ mod nodes;
 mod packs;
 mod prices;
 mod providers;
+mod retention;
 mod roles;
 mod sections;
 mod server;
@@ -69,7 +70,7 @@ pub(crate) struct Config {
     pub(crate) tools: sections::Tools,
     pub(crate) sandbox: sections::Sandbox,
     pub(crate) orchestration: sections::Orchestration,
-    pub(crate) retention: sections::Retention,
+    pub(crate) retention: retention::Retention,
     pub(crate) console: sections::Console,
     #[serde(deserialize_with = "values::named")]
     pub(crate) roles: BTreeMap<String, roles::RoleScopes>,

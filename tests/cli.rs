@@ -36,6 +36,8 @@ mod own_key;
 mod packs;
 #[path = "cli/prefixes.rs"]
 mod prefixes;
+#[path = "cli/prune.rs"]
+mod prune;
 #[path = "cli/questions.rs"]
 mod questions;
 #[path = "cli/reload.rs"]

@@ -3,7 +3,9 @@
 mod backup;
 mod copy;
 mod migrate;
+mod prune;
 mod restore;
+mod series;
 mod stats;
 mod status;
 
@@ -37,6 +39,8 @@ enum DbCommand {
     Backup(backup::BackupArgs),
     /// Make a data folder from an archive
     Restore(restore::RestoreArgs),
+    /// Remove runs whose time is over by the rules of [retention], or show which those are
+    Prune(prune::PruneArgs),
     /// Bring the schema to this version's
     Migrate(migrate::MigrateArgs),
     /// Copy everything to an empty database: a folder to PostgreSQL, or back
@@ -49,6 +53,7 @@ pub(crate) async fn run(args: DbArgs) -> Result<Exit, CommandError> {
         DbCommand::Stats(args) => stats::run(&args),
         DbCommand::Backup(args) => backup::run(&args),
         DbCommand::Restore(args) => restore::run(&args),
+        DbCommand::Prune(args) => prune::run(args).await,
         DbCommand::Migrate(args) => migrate::run(args).await,
         DbCommand::Copy(args) => Box::pin(copy::run(args)).await,
     }
@@ -83,6 +88,12 @@ impl DatabaseArgs {
         let folder = lookup.data(self.data.clone(), &config)?;
         let address = lookup.database_url(self.database_url.clone(), &config)?;
         Ok(address.map_or(Place::Folder(folder), Place::Shared))
+    }
+
+    /// The folder of this process, also where the database is a shared one.
+    fn data_folder(&self) -> Result<PathBuf, CommandError> {
+        let config = Config::load(self.config.as_deref())?;
+        Lookup::new(&config).data(self.data.clone(), &config)
     }
 
     /// The folder, for what only the database in it can do; a shared one has tools of its own.

@@ -1,5 +1,5 @@
 //! The sections that are a few keys each: `[agents]`, `[budgets]`, `[console]`, `[deployments]`, `[orchestration]`,
-//! `[retention]`, `[roster]`, `[sandbox]`, `[tools]`.
+//! `[roster]`, `[sandbox]`, `[tools]`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use serde::de::{Deserializer, Error as _};
 use callboard_agents::{DeploymentPolicy, EvalGate, LATEST, ModelRef, ModelTable, RatePolicy};
 use callboard_console::Lifetime;
 use callboard_core::{Confidence, EXECUTION_MODEL, WIDEST_WINDOW};
-use callboard_engine::Sweeper;
 use callboard_protocol::{AgentsCapability, EffectiveBudget, InstallScope};
 
 use super::values::{checked, dollars, whole};
@@ -158,35 +157,6 @@ fn floor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Confidence, D::Er
         "0.5 to 1\nthe protocol allows hosts to be stricter than 0.5, and not more lenient";
     let admit = |number| Confidence::of(number).filter(|floor| *floor >= Confidence::FLOOR);
     checked(deserializer, wanted, admit)
-}
-
-const DAY: u64 = 86_400;
-/// A hundred years: to keep runs for ever, leave the section out.
-const MOST_DAYS: u64 = 36_500;
-
-/// How long ended runs are kept.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Retention {
-    /// How long a run is kept after its end; none for ever.
-    #[serde(rename = "runs_days", deserialize_with = "days")]
-    pub(crate) runs: Option<Duration>,
-}
-
-impl Retention {
-    /// The same in whole days, as discovery says it.
-    pub(crate) fn days(&self) -> Option<u32> {
-        self.runs.and_then(|runs| u32::try_from(runs.as_secs() / DAY).ok())
-    }
-}
-
-fn days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let least = Sweeper::SHORTEST.as_secs() / DAY;
-    let wanted = format!("{least} to {MOST_DAYS}\nleave it out to keep runs for ever");
-    checked(deserializer, &wanted, |days: i128| {
-        let days = u64::try_from(days).ok().filter(|it| (least..=MOST_DAYS).contains(it))?;
-        Some(Some(Duration::from_secs(days * DAY)))
-    })
 }
 
 /// A year: a longer session is a forgotten one.

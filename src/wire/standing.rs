@@ -45,7 +45,7 @@ impl Standing {
             .declare_loaded(owner, mode)
             .await
             .map_err(|error| unkept("the schedules of workflows cannot be kept", &error))?;
-        let keep = settings.config.retention.runs;
+        let policy = settings.config.retention.policy();
         let signer = Arc::new(Links::new(store.clone()));
         let deliveries = DeliveryLoop::paced(
             engine.clone(),
@@ -68,7 +68,7 @@ impl Standing {
             heartbeats: HeartbeatLoop::new(engine.clone(), store.clone(), egress.clone()),
             keeper: Keeper::new(engine.clone()),
             checkpoints: CheckpointLoop::new(engine.clone()),
-            sweeper: keep.map(|keep| Sweeper::new(engine.clone(), keep)),
+            sweeper: policy.removes().then(|| Sweeper::new(engine.clone(), policy)),
         })
     }
 

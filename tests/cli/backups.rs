@@ -121,3 +121,40 @@ fn a_disk_that_fills_during_a_backup_leaves_nothing_half() -> Result<()> {
     ensure!(Path::new(&terminal.folder().join("data/callboard.db")).exists());
     Ok(())
 }
+
+/// A timer makes archives; a time means the newest that holds nothing from after it.
+#[test]
+fn a_folder_of_archives_is_restored_to_a_time() -> Result<()> {
+    let terminal = backed_up()?;
+    let backup = ["db", "backup", "--data", "data", "--into", "series", "--keep", "2", "--json"];
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let made: Value = serde_json::from_str(&terminal.output(&backup)?)?;
+        times.push(made["manifest"]["createdAt"].as_str().context("a time")?.to_owned());
+    }
+    let kept = std::fs::read_dir(terminal.folder().join("series"))?.count();
+    ensure!(kept == 2, "{kept} archives");
+    let restore = |time: &str, to: &str| {
+        terminal.run(&[
+            "db",
+            "restore",
+            "series",
+            "--to",
+            time,
+            "--key",
+            "data/host.key",
+            "--data",
+            to,
+        ])
+    };
+    let done = restore(&times[1], "second")?;
+    ensure!(done.starts_with("exit: 0\n"), "{done}");
+    let early = restore(&times[0], "first")?;
+    ensure!(early.starts_with("exit: 3\n") && early.contains("no archive of"), "{early}");
+    ensure!(!terminal.folder().join("first").exists());
+    let wrong = restore("yesterday", "first")?;
+    ensure!(wrong.starts_with("exit: 2\n") && wrong.contains("is no time"), "{wrong}");
+    let again = restore(&times[2], "second")?;
+    ensure!(again.starts_with("exit: 1\n") && again.contains("is not empty"), "{again}");
+    Ok(())
+}

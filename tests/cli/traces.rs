@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -14,6 +14,8 @@ use crate::support::host::{Host, KEY, serve};
 use crate::terminal::Terminal;
 
 const SECRET: &str = "sk-ant-traces";
+/// Requests that arrived and that no test has looked at; there are a few.
+const WAITING: usize = 16;
 /// Reached only when something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -120,7 +122,7 @@ fn arrived(span: &[u8]) -> Result<Arrived> {
 fn collector() -> Result<(String, Receiver<Vec<Arrived>>)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let url = format!("http://{}", listener.local_addr()?);
-    let (sender, arrived) = channel();
+    let (sender, arrived) = sync_channel(WAITING);
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {
             let taken = || -> Result<Vec<Arrived>> {

@@ -136,7 +136,10 @@ pub use records::{
     RecordQuery, RecordWrite, RunLink, WORKFLOW, Within,
 };
 pub use registry::{Put, StoredWorkflow, Workflows};
-pub use retention::Sweeper;
+pub use retention::{
+    EndedRuns, Removable, RemovableCount, RetentionPolicy, RetentionRule, Sweeper,
+    remove as remove_runs,
+};
 pub use roles::{MOST_ROLES, PutRole, Role, Roles};
 pub use roster::{Roster, Spent, StoredMember, USAGE};
 pub use schedules::{

@@ -28,6 +28,7 @@ use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
+use crate::retention::{Removable, RemovableCount};
 use crate::roster::Spent;
 use crate::wait::{Rest, Wait};
 
@@ -158,15 +159,18 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// [`crate::CONVERSATIONS`] are not looked at.
     async fn crowded_memory(&self, most: u64) -> Result<Vec<CrowdedMemory>, StoreError>;
 
-    /// Removes ended runs that have not moved since `before`, with all that is theirs alone, at most `limit` of them,
+    /// Removes ended runs of a sort that have not moved for long, with all that is theirs alone, at most `limit` of them,
     /// the oldest first; answers which. A run stays while something may need it: a run above or below it that has not
     /// ended, a fork of it, a record that retains it, or a reader that has read all logs up to `read_until` alone.
     async fn remove_ended(
         &self,
-        before: Timestamp,
+        removable: &Removable,
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError>;
+
+    /// How many [`Self::remove_ended`] would remove by now, where readers of all logs have read everything.
+    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError>;
 
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;

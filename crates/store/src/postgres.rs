@@ -55,8 +55,8 @@ use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Clock, CounterQuery, CrowdedMemory,
     Digest, DueRecords, EffectClaim, EffectKey, Elsewhere, Filter, Found, Generations, Heard,
     HostSeen, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery, MemoryRecord,
-    Opened, Outcome, Page, Realm, Record, RecordQuery, Scope, SettledEffect, Spent, Standing,
-    Store, StoreError, Window, Within,
+    Opened, Outcome, Page, Realm, Record, RecordQuery, Removable, RemovableCount, Scope,
+    SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -380,16 +380,20 @@ impl Store for PostgresStore {
 
     async fn remove_ended(
         &self,
-        before: Timestamp,
+        removable: &Removable,
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
         let session = self.inner.session().await?;
         retention::prepare(&session).await?;
         session.begin().await?;
-        let removed = retention::remove(&session, before, read_until, limit).await?;
+        let removed = retention::remove(&session, removable, read_until, limit).await?;
         session.commit().await?;
         Ok(removed)
+    }
+
+    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
+        Ok(retention::count(&self.inner.session().await?, removable).await?)
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -52,7 +52,8 @@ use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CounterQuery, CrowdedMemory, Digest,
     DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed,
     LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record, RecordQuery,
-    Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
+    Removable, RemovableCount, Scope, SettledEffect, Spent, Standing, Store, StoreError, Window,
+    Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -373,14 +374,15 @@ impl Store for SqliteStore {
 
     async fn remove_ended(
         &self,
-        before: Timestamp,
+        removable: &Removable,
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
         let (recent, known) = (Arc::clone(&self.recent), Arc::clone(&self.records));
         let ended = Arc::clone(&self.ended);
+        let removable = removable.clone();
         let remove =
-            move |db: &Connection, (): &()| retention::remove(db, before, read_until, limit);
+            move |db: &Connection, (): &()| retention::remove(db, &removable, read_until, limit);
         let forget = move |(), gone: Vec<RunId>| {
             gone.iter().for_each(|run| recent.forget(run));
             known.forget(|_| !gone.is_empty());
@@ -388,6 +390,11 @@ impl Store for SqliteStore {
             gone
         };
         self.writer.write_then((), remove, forget).await
+    }
+
+    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
+        let removable = removable.clone();
+        self.readers.read(move |db| retention::count(db, &removable)).await
     }
 
     async fn spent(

@@ -434,6 +434,7 @@ contract! {
         old_deliveries_are_forgotten;
     retention:
         ended_runs_go_when_they_are_old_enough
+        only_runs_of_a_rule_go
         a_record_goes_with_its_run_or_keeps_it
         what_a_run_had_goes_with_it
         families_stay_until_all_of_them_have_ended

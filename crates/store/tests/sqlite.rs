@@ -456,10 +456,13 @@ async fn what_only_removed_runs_needed_makes_the_file_smaller() -> anyhow::Resul
     };
     let later = Timestamp::from_millis(i64::MAX);
     let (before, _) = pages()?;
-    assert_eq!(store.remove_ended(later, None, 1).await?.len(), 1);
+    assert_eq!(
+        store.remove_ended(&callboard_engine::Removable::before(later), None, 1).await?.len(),
+        1
+    );
     assert_eq!(pages()?.1, 2, "one run still needs it");
     for _ in 0..6 {
-        store.remove_ended(later, None, 1).await?;
+        store.remove_ended(&callboard_engine::Removable::before(later), None, 1).await?;
     }
     let (after, definitions) = pages()?;
     assert_eq!(definitions, 1);

@@ -11,7 +11,7 @@ use tempfile::{Builder, NamedTempFile};
 use callboard_engine::{Clock as _, SystemClock};
 use callboard_store::{Copied, SqliteStore};
 
-use super::DatabaseArgs;
+use super::{DatabaseArgs, series};
 use crate::archive::{self, ArchiveError, Manifest};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
@@ -28,6 +28,7 @@ pub(super) const DEEPEST: usize = 64;
 #[command(after_help = "Examples:
   callboard db backup /backup/callboard-2026-01-31.tar
   callboard db backup --data /var/lib/callboard nightly.tar --json
+  callboard db backup --into /backup --keep 48     # from a timer: an archive of now, named by its time
 
 Works beside a host that serves: every write that was acknowledged before the command is in the
 archive. It holds the database (with installed packs, files and sessions) and the files of runs, and
@@ -36,8 +37,14 @@ cannot be read: keep a copy of it apart from the archive. Folders of --workflows
 callboard.toml are yours to keep.")]
 pub(super) struct BackupArgs {
     /// File to write, which must not exist yet
-    #[arg(value_name = "FILE")]
-    archive: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "into")]
+    archive: Option<PathBuf>,
+    /// Folder for an archive that is named by its time; `callboard db restore DIR --to TIME` finds it
+    #[arg(long, value_name = "DIR", conflicts_with = "archive")]
+    into: Option<PathBuf>,
+    /// How many archives stay in that folder; older ones are removed once the new one is whole
+    #[arg(long, value_name = "N", requires = "into", value_parser = clap::value_parser!(u64).range(1..))]
+    keep: Option<u64>,
     #[command(flatten)]
     database: DatabaseArgs,
     /// Print JSON
@@ -47,12 +54,20 @@ pub(super) struct BackupArgs {
 
 pub(super) fn run(args: &BackupArgs) -> Result<Exit, CommandError> {
     let data = args.database.folder("pg_dump makes a consistent copy of a shared database")?;
-    let target = args.archive.as_path();
-    if target.exists() {
+    let (beside, named) = match (&args.archive, &args.into) {
+        (Some(archive), _) => (beside(archive), Some(archive.as_path())),
+        (None, Some(folder)) => (series::made(folder)?, None),
+        (None, None) => return Err(CommandError::usage("a file or --into is missing")),
+    };
+    if let Some(target) = named.filter(|target| target.exists()) {
         return Err(CommandError::failed(format!("{} exists already", target.display()))
             .hint("name another file; nothing is overwritten"));
     }
-    let manifest = write(&data, target)?;
+    let (manifest, target) = write(&data, beside, named)?;
+    let target = target.as_path();
+    if let (Some(folder), Some(keep)) = (&args.into, args.keep) {
+        series::forget(folder, usize::try_from(keep).unwrap_or(usize::MAX))?;
+    }
     let key = data.join("host.key");
     if args.json {
         let file = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
@@ -73,15 +88,25 @@ pub(super) fn run(args: &BackupArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// Made aside and renamed, so that a file under its name is always a whole one; what is left of a failure goes away.
-fn write(data: &Path, target: &Path) -> Result<Manifest, CommandError> {
-    let failed = |why: &dyn std::fmt::Display| {
-        CommandError::failed(format!("the backup {} was not made: {why}", target.display()))
-            .hint("nothing is left of it; make room, or choose another place")
-    };
-    let beside = match target.parent() {
+/// The folder that a file is in.
+fn beside(target: &Path) -> &Path {
+    match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
+    }
+}
+
+/// Made aside and renamed, so that a file under its name is always a whole one; what is left of a failure goes away.
+/// Where no name is given, it is that of a moment after which nothing is in it.
+fn write(
+    data: &Path,
+    beside: &Path,
+    named: Option<&Path>,
+) -> Result<(Manifest, PathBuf), CommandError> {
+    let shown = named.unwrap_or(beside).display();
+    let failed = |why: &dyn std::fmt::Display| {
+        CommandError::failed(format!("the backup {shown} was not made: {why}"))
+            .hint("nothing is left of it; make room, or choose another place")
     };
     let aside = Builder::new().prefix(".callboard-backup-").tempdir_in(beside);
     let aside = aside.map_err(|error| failed(&error))?;
@@ -99,10 +124,11 @@ fn write(data: &Path, target: &Path) -> Result<Manifest, CommandError> {
     if read != manifest {
         return Err(failed(&ArchiveError::Changed("it was written otherwise".to_owned())));
     }
-    archive.persist_noclobber(target).map_err(|error| failed(&error))?;
+    let target = named.map_or_else(|| series::name_in(beside, manifest.created_at), Path::to_owned);
+    archive.persist_noclobber(&target).map_err(|error| failed(&error))?;
     let synced = fs::File::open(beside).and_then(|folder| folder.sync_all());
     synced.map_err(|error| failed(&error))?;
-    Ok(manifest)
+    Ok((manifest, target))
 }
 
 /// Plain files alone: a link could lead anywhere, and what vanishes meanwhile belonged to a run that ended.

@@ -11,8 +11,8 @@ use tempfile::Builder;
 
 use callboard_store::SqliteStore;
 
-use super::DatabaseArgs;
 use super::backup::DATABASE;
+use super::{DatabaseArgs, series};
 use crate::archive::{self, Manifest};
 use crate::exit::{CommandError, Exit};
 use crate::screen::output;
@@ -24,15 +24,21 @@ const KEY: &str = "host.key";
 #[command(after_help = "Examples:
   callboard db restore /backup/callboard-2026-01-31.tar --key /safe/host.key --data /var/lib/callboard
   callboard db restore /backup/callboard-2026-01-31.tar --check
+  callboard db restore /backup --to 2026-01-31T12:00:00Z --key /safe/host.key
 
+With --to, FILE is a folder of `callboard db backup --into`, and its newest archive of that time or
+before is taken: what was written between that archive and the time is not in it.
 The folder must be empty or not there yet. The archive is compared with its list of digests, the
 database is read through, its schema must be known to this version, and the key must be the one
 that it was sealed with; where one of these fails, nothing is left behind. Runs go on from the
 archive's state: what ended or was sent after the backup may be done again.")]
 pub(super) struct RestoreArgs {
-    /// Archive that `callboard db backup` wrote
+    /// Archive that `callboard db backup` wrote, or with --to a folder of them
     #[arg(value_name = "FILE")]
     archive: PathBuf,
+    /// Take the newest archive of the folder that is not later than this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
     /// Copy of the host.key of the folder that was backed up
     #[arg(long, value_name = "FILE", required_unless_present_any = ["check", "without_key"])]
     key: Option<PathBuf>,
@@ -54,7 +60,11 @@ pub(super) fn run(args: &RestoreArgs) -> Result<Exit, CommandError> {
     if !args.check {
         refuse_full(&data)?;
     }
-    let manifest = restore(args, &data)?;
+    let archive = match &args.to {
+        Some(time) => series::at(&args.archive, time)?,
+        None => args.archive.clone(),
+    };
+    let manifest = restore(args, &archive, &data)?;
     if args.json {
         let folder = (!args.check).then_some(&data);
         return output::document(&json!({ "data": folder, "manifest": manifest }));
@@ -62,7 +72,7 @@ pub(super) fn run(args: &RestoreArgs) -> Result<Exit, CommandError> {
     let (runs, position) = (manifest.runs, manifest.position);
     let what = format!("{runs} runs, log up to {position}, of {}", manifest.created_at);
     if args.check {
-        return output::done(&format!("{}: whole, {what}", args.archive.display()));
+        return output::done(&format!("{}: whole, {what}", archive.display()));
     }
     output::line(&format!("{}: {what}", data.display()))?;
     if args.without_key {
@@ -90,11 +100,10 @@ fn refuse_full(data: &Path) -> Result<(), CommandError> {
 }
 
 /// Unpacked beside the folder and renamed: until then there is nothing under its name.
-fn restore(args: &RestoreArgs, data: &Path) -> Result<Manifest, CommandError> {
-    let archive = args.archive.display();
+fn restore(args: &RestoreArgs, archive: &Path, data: &Path) -> Result<Manifest, CommandError> {
+    let shown = archive.display();
     let refused = |why: &dyn std::fmt::Display| {
-        CommandError::failed(format!("{archive} was not restored: {why}"))
-            .hint("nothing was changed")
+        CommandError::failed(format!("{shown} was not restored: {why}")).hint("nothing was changed")
     };
     let data = std::path::absolute(data).map_err(|error| refused(&error))?;
     let parent = data.parent().unwrap_or(Path::new("/"));
@@ -104,8 +113,7 @@ fn restore(args: &RestoreArgs, data: &Path) -> Result<Manifest, CommandError> {
     let beside = if args.check { std::env::temp_dir() } else { parent.to_owned() };
     let aside = Builder::new().prefix(".callboard-restore-").tempdir_in(beside);
     let aside = aside.map_err(|error| refused(&error))?;
-    let manifest =
-        archive::read(&args.archive, Some(aside.path())).map_err(|error| refused(&error))?;
+    let manifest = archive::read(archive, Some(aside.path())).map_err(|error| refused(&error))?;
     let key = aside.path().join(KEY);
     if let Some(given) = &args.key {
         let kept = fs::copy(given, &key)

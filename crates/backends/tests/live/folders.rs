@@ -76,7 +76,7 @@ async fn folders_go_when_nobody_needs_them_and_not_before() {
     assert_eq!(owners(&sweeper.workspaces).len(), 2, "the runs have ended but are kept");
 
     let later = world.clock.now().plus(std::time::Duration::from_secs(86_400));
-    world.store.remove_ended(later, None, 16).await.unwrap();
+    world.store.remove_ended(&callboard_engine::Removable::before(later), None, 16).await.unwrap();
     sweeper.workspaces.prepare(&here, &open).unwrap();
     sweeper.sweep_workspaces().await;
     assert_eq!(owners(&sweeper.workspaces), [(here, open)], "files go with their run");

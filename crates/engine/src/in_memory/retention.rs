@@ -1,30 +1,58 @@
 //! Which runs may go, in memory.
 
-use callboard_protocol::{RunId, Timestamp};
+use callboard_protocol::RunId;
 
 use super::{StoredRun, Tables, index};
 use crate::logs::LogPosition;
+use crate::retention::{EndedRuns, Removable, RemovableCount};
+
+/// Whether a rule is about this run.
+fn fits(run: &StoredRun, of: &EndedRuns) -> bool {
+    let EndedRuns { tenant, workflow, agent, status } = of;
+    let birth = &run.birth;
+    tenant.as_ref().is_none_or(|tenant| *tenant == birth.owner.tenant)
+        && workflow.as_ref().is_none_or(|workflow| *workflow == birth.workflow_id)
+        && agent.as_ref().is_none_or(|agent| birth.agent_ids().contains(agent.as_str()))
+        && status.is_none_or(|status| status == run.head.status)
+}
 
 impl Tables {
     pub(super) fn remove_ended(
         &mut self,
-        before: Timestamp,
+        removable: &Removable,
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Vec<RunId> {
-        let is_old =
-            |run: &&StoredRun| run.head.status.is_terminal() && run.head.updated_at < before;
-        // Positions begin at one, so a position is the index of what comes after it.
-        let unread = read_until.map(|read| self.log.get(index(read.0)..).unwrap_or_default());
-        let mut old: Vec<&StoredRun> =
-            self.runs.values().filter(is_old).filter(|run| self.may_go(run, unread)).collect();
-        old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
+        let old = self.removable(removable, read_until);
         let gone: Vec<RunId> = old.iter().take(limit).map(|run| run.birth.run_id.clone()).collect();
         for run in &gone {
             self.runs.remove(run);
             self.records.remove_of(run);
         }
         gone
+    }
+
+    pub(super) fn count_removable(&self, removable: &Removable) -> RemovableCount {
+        let old = self.removable(removable, None);
+        let bytes =
+            |run: &&StoredRun| run.rows.iter().map(|row| row.payload.len() as u64).sum::<u64>();
+        RemovableCount { runs: old.len() as u64, bytes: old.iter().map(bytes).sum() }
+    }
+
+    /// The oldest first.
+    fn removable(&self, removable: &Removable, read_until: Option<LogPosition>) -> Vec<&StoredRun> {
+        let is_meant = |run: &&StoredRun| {
+            run.head.status.is_terminal()
+                && run.head.updated_at < removable.before
+                && fits(run, &removable.of)
+                && !removable.except.iter().any(|except| fits(run, except))
+        };
+        // Positions begin at one, so a position is the index of what comes after it.
+        let unread = read_until.map(|read| self.log.get(index(read.0)..).unwrap_or_default());
+        let meant = self.runs.values().filter(is_meant);
+        let mut old: Vec<&StoredRun> = meant.filter(|run| self.may_go(run, unread)).collect();
+        old.sort_by_key(|run| (run.head.updated_at, run.ordinal));
+        old
     }
 
     fn is_over(&self, run: &RunId) -> bool {

@@ -15,6 +15,7 @@ use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
+use crate::retention::{Removable, RemovableCount};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
     Append, Batch, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest, Filter,
@@ -233,11 +234,15 @@ impl Store for InMemoryStore {
 
     async fn remove_ended(
         &self,
-        before: Timestamp,
+        removable: &Removable,
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
-        Ok(self.tables().remove_ended(before, read_until, limit))
+        Ok(self.tables().remove_ended(removable, read_until, limit))
+    }
+
+    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
+        Ok(self.tables().count_removable(removable))
     }
 
     async fn spent(

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use callboard_engine::{
-    Clock as _, Engine, EngineError, ForkOrder, InMemoryStore, KeyMode, Overlay, Store as _,
-    Sweeper,
+    Clock as _, Engine, EngineError, ForkOrder, InMemoryStore, KeyMode, Overlay, RetentionPolicy,
+    RetentionRule, Store as _, Sweeper,
 };
 use callboard_protocol::{ForkMode, Object, Owner, RunId};
 
@@ -15,6 +15,11 @@ use crate::sim::{Fate, SimClock, doomed_store, ended, host, order, scope};
 use crate::simulation::node;
 
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// One rule for every run.
+fn whole(keep: Duration) -> RetentionPolicy {
+    RetentionPolicy(vec![RetentionRule { keep: Some(keep), ..RetentionRule::default() }])
+}
 
 async fn play(engine: &Engine, store: &InMemoryStore) -> RunId {
     let run = engine.create(order("plain", Object::new(), Object::new()), None).await.unwrap().run;
@@ -32,7 +37,7 @@ async fn a_run_goes_when_its_time_is_over_and_not_before() {
     let doomed = doomed_store(store.clone(), Fate::Live);
     let engine = host("one", doomed, clock.clone(), &[definition.to_string()]);
     // Shorter than the protocol allows is as short as it allows.
-    let sweeper = Sweeper::new(engine.clone(), DAY);
+    let sweeper = Sweeper::new(engine.clone(), whole(DAY));
     let old = play(&engine, &store).await;
     let now = clock.now();
     let young = play(&engine, &store).await;

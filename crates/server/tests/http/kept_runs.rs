@@ -32,13 +32,19 @@ async fn a_kept_run_outlives_retention_until_it_is_released() {
 
     let later = Timestamp::from_millis(host.now().as_millis() + 1);
     let store = host.store.inner();
-    let gone = store.remove_ended(later, None, 10).await.expect("removed");
+    let gone = store
+        .remove_ended(&callboard_engine::Removable::before(later), None, 10)
+        .await
+        .expect("removed");
     assert!(gone.iter().any(|run| run.as_str() == other), "{gone:?}");
     assert!(!gone.iter().any(|run| run.as_str() == kept), "{gone:?}");
 
     assert_eq!(host.call(Method::DELETE, &keep(&kept)).send().await.status, 204);
     assert_eq!(host.call(Method::DELETE, &keep(&kept)).send().await.status, 404);
-    let gone = store.remove_ended(later, None, 10).await.expect("removed");
+    let gone = store
+        .remove_ended(&callboard_engine::Removable::before(later), None, 10)
+        .await
+        .expect("removed");
     assert!(gone.iter().any(|run| run.as_str() == kept), "{gone:?}");
 }
 

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use callboard_core::MemoryView;
 use callboard_engine::{
     Filter, InboxFilter, InboxPlace, Key, KeyMode, Kind, MemoryQuery, MemorySeen, Place,
-    RecordQuery, Scope, Within,
+    RecordQuery, Removable, Scope, Within,
 };
 use callboard_protocol::{RunStatus, Timestamp};
 
@@ -61,7 +61,9 @@ fn crowds_are_counted_in_their_index() -> anyhow::Result<()> {
 
 #[test]
 fn runs_that_may_go_are_found_without_reading_the_others() -> anyhow::Result<()> {
-    let plan = plan(retention::REMOVABLE)?;
+    let (sql, _) =
+        retention::statement("runs.id", &Removable::before(Timestamp::from_millis(1)), None);
+    let plan = plan(&format!("{sql} ORDER BY runs.updated_at LIMIT 16"))?;
     for index in ["runs_ended", "runs_prefixed", "runs_forked", "records_by_run"] {
         assert!(plan.contains(&format!("INDEX {index}")), "{index}: {plan}");
     }

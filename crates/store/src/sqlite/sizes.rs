@@ -5,8 +5,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, Row};
 
+use callboard_engine::{Removable, RemovableCount, StoreError};
+
 use super::open::{DATABASE, open_reader};
-use super::{OpenError, SqliteStore};
+use super::{OpenError, SqliteStore, retention};
 use crate::status::unsigned;
 
 /// Bytes on the disk.
@@ -30,6 +32,22 @@ impl SqliteStore {
         let db = open_reader(&path).map_err(of_sqlite)?;
         let (free, tables) = count(&db).map_err(of_sqlite)?;
         Ok(Sizes { database: size(&path), log: size(&path.with_extension("db-wal")), free, tables })
+    }
+
+    /// How many runs each of these would remove, also beside a host that serves. Changes nothing.
+    pub fn count_removable_in(
+        folder: &Path,
+        removable: &[Removable],
+    ) -> Result<Vec<RemovableCount>, OpenError> {
+        let path = folder.join(DATABASE);
+        let db = open_reader(&path).map_err(|error| OpenError::of_sqlite(&path, &error))?;
+        let count = |removable| {
+            retention::count(&db, removable).map_err(|fault| OpenError::Damaged {
+                path: path.clone(),
+                why: StoreError::from(fault).to_string(),
+            })
+        };
+        removable.iter().map(count).collect()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use anyhow::Context as _;
 use callboard_core::{Fork, Parent};
-use callboard_engine::{Append, Batch, Key, Kind, NewRun, RecordChange, Row, Store, StoreError};
+use callboard_engine::{
+    Append, Batch, EndedRuns, Key, Kind, NewRun, RecordChange, Removable, Row, Store, StoreError,
+};
 use callboard_protocol::{ForkMode, RunId, RunStatus};
 
 use crate::Subject;
@@ -19,7 +21,8 @@ async fn end(store: &dyn Store, run: &str, expected: u64, millis: i64) -> Result
 }
 
 async fn removed(store: &dyn Store, before: i64) -> anyhow::Result<Vec<String>> {
-    let gone = store.remove_ended(at(before), None, 100).await?;
+    let gone =
+        store.remove_ended(&callboard_engine::Removable::before(at(before)), None, 100).await?;
     Ok(gone.iter().map(ToString::to_string).collect())
 }
 
@@ -77,7 +80,7 @@ pub(crate) async fn ended_runs_go_when_they_are_old_enough(
     store.commit(Batch::of_run(new_run("running"))).await?;
     newest(store).await?;
     assert_eq!(removed(store, 3_000).await?, [""; 0]);
-    let gone = store.remove_ended(at(5_000), None, 1).await?;
+    let gone = store.remove_ended(&callboard_engine::Removable::before(at(5_000)), None, 1).await?;
     assert_eq!(gone, [RunId::from("first")]);
     assert_eq!(removed(store, 5_000).await?, ["second"]);
     subject.restart().await?;
@@ -189,5 +192,60 @@ pub(crate) async fn a_record_goes_with_its_run_or_keeps_it(subject: Subject) -> 
     store.commit(Batch::of_records([settled])).await?;
     assert_eq!(removed(store, LATER).await?, ["r2"]);
     assert!(is_kept("own").await?.is_some());
+    Ok(())
+}
+
+/// Rules by tenant, workflow, agent and status: a run that an earlier rule is about is none of a later one.
+pub(crate) async fn only_runs_of_a_rule_go(subject: Subject) -> anyhow::Result<()> {
+    let store = subject.port()?;
+    let pin = |agent: &str| callboard_core::AgentPin {
+        agent_id: agent.into(),
+        version: "1".into(),
+        integrity: None,
+        channel: None,
+        task: callboard_core::TaskSource::Ports,
+        source: callboard_protocol::InvocationSource::RunApi,
+        persona: None,
+    };
+    for (run, agent) in [("plain", None), ("asked", Some("clerk")), ("failed", None)] {
+        let mut new = new_run(run);
+        new.birth.agents.extend(agent.map(|agent| ("a".into(), pin(agent))));
+        store.commit(Batch::of_run(new)).await?;
+        let mut head =
+            head(if run == "failed" { RunStatus::Failed } else { RunStatus::Completed }, 1, None);
+        head.updated_at = at(3_000);
+        store.commit(Batch::of_append(Append { head, ..append(run, 0) })).await?;
+    }
+    newest(store).await?;
+    let every = EndedRuns::default();
+    let removable = |of: &EndedRuns, except: &[EndedRuns]| Removable {
+        before: at(LATER),
+        of: of.clone(),
+        except: except.to_vec(),
+    };
+    let of_other = EndedRuns { tenant: Some("nobody".into()), ..every.clone() };
+    let of_agent = EndedRuns { agent: Some("clerk".into()), ..every.clone() };
+    let failed = EndedRuns { status: Some(RunStatus::Failed), ..every.clone() };
+    let of_workflow = EndedRuns { workflow: Some("no-such".into()), ..every.clone() };
+    for (of, except, runs) in [
+        (&of_other, vec![], 0),
+        (&of_workflow, vec![], 0),
+        (&of_agent, vec![], 1),
+        (&failed, vec![], 1),
+        (&every, vec![], 3),
+        (&every, vec![failed.clone(), of_agent.clone()], 1),
+        (&failed, vec![every.clone()], 0),
+    ] {
+        let counted = store.count_removable(&removable(of, &except)).await?;
+        assert_eq!(counted.runs, runs, "{of:?} {except:?}");
+        assert_eq!(counted.bytes > 0, runs > 0, "{of:?} {except:?}");
+    }
+    let kept = removable(&every, &[failed.clone(), of_agent.clone()]);
+    assert_eq!(store.remove_ended(&kept, None, 10).await?, [RunId::from("plain")]);
+    assert_eq!(
+        store.remove_ended(&removable(&of_agent, &[]), None, 10).await?,
+        [RunId::from("asked")]
+    );
+    assert!(is_there(store, "failed").await?);
     Ok(())
 }

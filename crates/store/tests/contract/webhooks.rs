@@ -421,7 +421,9 @@ pub(crate) async fn a_run_stays_until_webhooks_were_told_of_it(
     };
     let removed = async || -> anyhow::Result<Vec<RunId>> {
         let planned = webhooks.planned_until().await?;
-        Ok(ports.remove_ended(at(1_000_000), planned, 10).await?)
+        Ok(ports
+            .remove_ended(&callboard_engine::Removable::before(at(1_000_000)), planned, 10)
+            .await?)
     };
     store.commit(Batch::of_run(new_run("old"))).await?;
     end("old", 0).await?;
@@ -493,9 +495,17 @@ pub(crate) async fn a_run_stays_until_its_callback_is_settled(
     let end = head(RunStatus::Completed, 1, None);
     store.commit(asking(Append { head: end, ..append("r1", 0) })?).await?;
     store.commit(Batch::of_append(append("r2", 0))).await?;
-    assert!(ports.remove_ended(at(9_000), None, 10).await?.is_empty());
+    assert!(
+        ports
+            .remove_ended(&callboard_engine::Removable::before(at(9_000)), None, 10)
+            .await?
+            .is_empty()
+    );
     let taken = take_one(&webhooks, 600).await?;
     webhooks.settle_delivery(&taken, &settled(601, Fate::Gone)).await?;
-    assert_eq!(ports.remove_ended(at(9_000), None, 10).await?, [RunId::from("r1")]);
+    assert_eq!(
+        ports.remove_ended(&callboard_engine::Removable::before(at(9_000)), None, 10).await?,
+        [RunId::from("r1")]
+    );
     Ok(())
 }

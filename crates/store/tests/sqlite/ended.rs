@@ -38,7 +38,10 @@ async fn what_was_read_is_gone_when_the_run_is() -> anyhow::Result<()> {
     let (_folder, store, run) = with_an_ended_run().await?;
     assert!(store.find(&acme(), &run).await?.is_some());
     let later = Timestamp::from_millis(i64::MAX);
-    assert_eq!(store.remove_ended(later, None, 10).await?, std::slice::from_ref(&run));
+    assert_eq!(
+        store.remove_ended(&callboard_engine::Removable::before(later), None, 10).await?,
+        std::slice::from_ref(&run)
+    );
     assert!(store.find(&acme(), &run).await?.is_none());
     Ok(())
 }

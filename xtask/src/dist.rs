@@ -4,20 +4,24 @@
 mod manual;
 mod packed;
 mod sbom;
+mod signed;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::{Args, Subcommand};
 use sha2::{Digest as _, Sha256};
 
 use crate::{say, workspace};
 use packed::{Item, deb, gzip, tarball};
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Pack this binary instead of building one with the profile `dist`, which takes a quarter of an hour
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -29,7 +33,24 @@ pub(crate) struct Options {
     package_version: Option<String>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Compare a release with its list of digests, and the list with its signature
+    Verify {
+        /// Folder with the files of the release
+        folder: PathBuf,
+        /// Public key of whoever releases, as 64 hexadecimal digits
+        #[arg(long, value_name = "HEX")]
+        key: String,
+    },
+}
+
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if let Some(Action::Verify { folder, key }) = &options.action {
+        let files = signed::verify(folder, key)?;
+        say::line(format_args!("{files} files are as they were signed"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let root = workspace::root()?;
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
@@ -61,7 +82,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         sums += &format!("{}  {name}\n", hex(&Sha256::digest(bytes)));
         say::line(format_args!("{} ({} KiB)", out.join(name).display(), bytes.len() / 1024));
     }
-    fs::write(out.join("SHA256SUMS"), sums)?;
+    fs::write(out.join(signed::SUMS), sums)?;
+    match std::env::var(signed::KEY) {
+        Ok(seed) => {
+            let public = signed::sign(&out, &seed)?;
+            say::line(format_args!(
+                "signed; verify with: cargo xtask dist verify DIR --key {public}"
+            ));
+        }
+        Err(_) => say::line(format_args!("not signed: {} is not set", signed::KEY)),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use callboard_core::{Outcome, Resolution, RetryClass, Via};
 use callboard_engine::{
     Activities, Activity, Call, CallFailure, Effect, Filter, InboxFilter, Kind, OnUnknown, Once,
-    OnceError, Record, RecordQuery, Store, Sweeper, Within,
+    OnceError, Record, RecordQuery, RetentionPolicy, RetentionRule, Store, Sweeper, Within,
 };
 use callboard_protocol::{Failure, Object};
 
@@ -192,7 +192,8 @@ impl Scenario for Retention {
             2 => drop(create("asks").await),
             3 => host.wait_until(20).await,
             _ => {
-                let sweeper = Sweeper::new(host.engine.clone(), Sweeper::SHORTEST);
+                let rule = RetentionRule { keep: Some(Sweeper::SHORTEST), ..Default::default() };
+                let sweeper = Sweeper::new(host.engine.clone(), RetentionPolicy(vec![rule]));
                 let later = seconds(60).plus(Sweeper::SHORTEST);
                 sweeper.tick(later).await.unwrap();
             }

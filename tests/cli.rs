@@ -180,6 +180,7 @@ const COMMANDS: &[&str] = &[
     "db backup",
     "db restore",
     "db migrate",
+    "db prune",
     "db copy",
     "config",
     "config show",

@@ -59,7 +59,7 @@ fn what_would_go_is_said_by_rule_before_it_goes() -> Result<()> {
     let shown = terminal.output(&dry)?;
     ensure!(shown.contains("workflow quick, status completed"), "{shown}");
     let busy = terminal.run(&["db", "prune", "--data", data])?;
-    ensure!(busy.starts_with("exit: 1\n") && busy.contains("in use"), "{busy}");
+    ensure!(busy.starts_with("exit: 1\n") && busy.contains("another process is using"), "{busy}");
     host.stop("KILL")?;
     let removed: serde_json::Value =
         serde_json::from_str(&terminal.output(&["db", "prune", "--data", data, "--json"])?)?;

@@ -28,7 +28,7 @@ pub(super) const DEEPEST: usize = 64;
 #[command(after_help = "Examples:
   callboard db backup /backup/callboard-2026-01-31.tar
   callboard db backup --data /var/lib/callboard nightly.tar --json
-  callboard db backup --into /backup --keep 48     # from a timer: an archive of now, named by its time
+  callboard db backup --data /var/lib/callboard --into /backup --keep 48
 
 Works beside a host that serves: every write that was acknowledged before the command is in the
 archive. It holds the database (with installed packs, files and sessions) and the files of runs, and

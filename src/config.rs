@@ -16,6 +16,7 @@ mod sections;
 mod server;
 mod show;
 mod telemetry;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -75,6 +76,7 @@ pub(crate) struct Config {
     #[serde(deserialize_with = "values::named")]
     pub(crate) roles: BTreeMap<String, roles::RoleScopes>,
     pub(crate) telemetry: telemetry::Telemetry,
+    pub(crate) tenants: BTreeMap<String, tenants::Tenant>,
 }
 
 impl Config {

@@ -13,6 +13,7 @@ mod folder;
 mod gauges;
 mod guard;
 mod known;
+mod limited;
 mod measured;
 mod models;
 mod others;
@@ -59,6 +60,7 @@ use database::Database;
 use engine::deployments;
 use gauges::Gauges;
 use guard::Guard;
+pub(crate) use limited::ProviderLimits;
 use models::ModelWiring;
 use others::Others;
 use presence::Presence;
@@ -153,6 +155,7 @@ impl Host {
         let definitions = folder::read(&settings.workflows)?;
         let policy = settings.config.packs.policy();
         let server = server_config(&settings.config)?;
+        server.starts.set(settings.config.start_limits());
         let packs = packs::find(&settings.packs)?;
         cli::check(&settings.config.cli, &settings.data)?;
         let (listener, address) = bind(&settings.listen).await?;
@@ -166,6 +169,7 @@ impl Host {
         sandbox::warn(&settings.config, &models.table);
         let has_coding_agents = !models.table.coding.is_empty();
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
+        egress.set_lists(settings.config.egress_lists());
         let places = Places::of(&settings.data, &database.name());
         let tools = tools::assemble(&settings.config, &egress, &places)?;
         let test_keys = if settings.test_seams { TestKeys::All } else { TestKeys::ByPrefix };
@@ -200,8 +204,14 @@ impl Host {
         let (shutdown, quiet) = (CancellationToken::new(), CancellationToken::new());
         let reload = settings.again.clone().map(|again| {
             let scheduler = standing.scheduler.clone();
-            let reloader =
-                Reloader::new(again, engine.clone(), agents.clone(), scheduler, keys.clone());
+            let reloader = Reloader::new(
+                again,
+                engine.clone(),
+                agents.clone(),
+                scheduler,
+                keys.clone(),
+                (Arc::clone(&egress), Arc::clone(&server.starts)),
+            );
             Arc::new(reloader) as Arc<dyn Reload>
         });
         let app = App {
@@ -393,6 +403,7 @@ fn server_config(config: &Config) -> Result<ServerConfig, CommandError> {
         unkeyed_body_bytes_inflight: limits.unkeyed_body_bytes_inflight,
         answer_bytes_inflight: limits.answer_bytes_inflight,
         requests_per_second: rate(limits.requests_per_second),
+        starts: Arc::default(),
         signed_posts_per_minute: rate(limits.signed_posts_per_minute),
         unsigned_posts_per_minute: rate(limits.unsigned_posts_per_minute),
         version: env!("CARGO_PKG_VERSION").to_owned(),

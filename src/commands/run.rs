@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use callboard_core::{PRIORITY, Priority};
 use callboard_protocol::{CreateRun, FireMember, Object};
 
 use crate::args::Connection;
@@ -41,6 +42,9 @@ pub(crate) struct RunArgs {
     /// Run option of `configurable`, its value as JSON; repeatable
     #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
     configurable: Vec<(String, Value)>,
+    /// Priority among the tenant's runs: low, normal or high
+    #[arg(long, value_name = "PRIORITY", value_parser = Priority::ALL.map(Priority::as_str), conflicts_with = "member")]
+    priority: Option<String>,
     /// Makes the request safe to repeat: a repetition returns the first one's run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -111,7 +115,10 @@ async fn must_be(client: &Client, member: &str, agent: &str) -> Result<(), Comma
 }
 
 fn order(args: &RunArgs) -> Result<CreateRun, CommandError> {
-    let configurable: Object = args.configurable.iter().cloned().collect();
+    let mut configurable: Object = args.configurable.iter().cloned().collect();
+    if let Some(priority) = &args.priority {
+        configurable.insert(PRIORITY.to_owned(), priority.as_str().into());
+    }
     Ok(CreateRun {
         workflow_id: (!is_agent(&args.name)).then(|| args.name.clone()),
         agent_id: is_agent(&args.name).then(|| args.name.clone()),

@@ -93,6 +93,9 @@ struct AddArgs {
     /// Times missed while no host was running: skip, fire-once or fire-all [default: fire-once]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "fire-once", "fire-all"])]
     missed: Option<String>,
+    /// Priority of its runs: low, normal or high [default: normal]
+    #[arg(long, value_name = "PRIORITY", value_parser = ["low", "normal", "high"])]
+    priority: Option<String>,
     /// Create it paused
     #[arg(long)]
     paused: bool,
@@ -106,7 +109,7 @@ async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> 
     let mut body = json!({ "workflowId": args.workflow });
     let member = client.maybe_member_id(args.roster.as_deref()).await?;
     let inputs = args.input.as_deref().map(read_inputs).transpose()?;
-    let fields: [(&str, Option<Value>); 7] = [
+    let fields: [(&str, Option<Value>); 8] = [
         ("cron", args.cron.map(Value::from)),
         ("timezone", args.timezone.map(Value::from)),
         ("at", args.at.map(|at| at.to_string().into())),
@@ -114,6 +117,7 @@ async fn add(args: AddArgs, earlier: &Connection) -> Result<Exit, CommandError> 
         ("inputs", inputs.map(Value::from)),
         ("overlap", args.overlap.map(Value::from)),
         ("missedFirePolicy", args.missed.map(Value::from)),
+        ("priority", args.priority.map(Value::from)),
     ];
     for (name, value) in fields {
         if let Some(value) = value {

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::tenants::{EveryStart, EveryTenant};
 use super::values::whole;
 
 /// Numbers above this cannot be written exactly in JSON, and discovery shows some of these.
@@ -65,6 +66,8 @@ pub(crate) struct Limits {
     /// What those may hold together. The largest run must fit.
     #[serde(deserialize_with = "whole::<_, _, { 64 << 20 }, TIB>")]
     pub(crate) max_driven_bytes: u64,
+    pub(crate) concurrency: EveryTenant,
+    pub(crate) runs_per_minute: EveryStart,
 }
 
 impl Default for Limits {
@@ -91,6 +94,8 @@ impl Default for Limits {
             decision_timeout_ms: 10_000,
             max_driven_runs: 4096,
             max_driven_bytes: 256 * MIB,
+            concurrency: EveryTenant::default(),
+            runs_per_minute: EveryStart::default(),
         }
     }
 }

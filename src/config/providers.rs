@@ -11,9 +11,10 @@ use callboard_backends::{BaseUrl, ProviderKind, ProviderSettings, Timeouts};
 use super::Config;
 use super::explain::unknown;
 use super::models::is_built_in;
-use super::values::{Named, is_variable};
+use super::values::{Named, is_variable, whole};
 use crate::exit::CommandError;
 use crate::settings::{Origin, Shown, read_secret, without_password};
+use crate::wire::ProviderLimits;
 
 /// Providers that need no section: their usual variables are enough.
 static WELL_KNOWN: [WellKnown; 4] = [
@@ -53,9 +54,42 @@ pub(crate) struct Provider {
     api_key_env: Option<String>,
     /// What runs may name without a key of their own; none where that is any model.
     models: Option<BTreeSet<String>>,
+    requests_per_minute: Option<u64>,
+    tokens_per_minute: Option<u64>,
 }
 
 impl Config {
+    /// A limit of a provider that is not there limits nothing, which nobody wants to find out.
+    pub(crate) fn check_provider_limits(
+        &self,
+        is_there: impl Fn(&str) -> bool,
+    ) -> Result<(), CommandError> {
+        let is_known = |name: &str| is_there(name) || well_known_provider(name).is_some();
+        match self.limits.concurrency.providers.keys().find(|name| !is_known(name)) {
+            Some(name) => {
+                let what = format!("limits.concurrency.providers.{name}: no such provider");
+                Err(CommandError::usage(what).hint("name a section of [providers]"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What each provider may be asked, where that is limited.
+    pub(crate) fn provider_limits(&self) -> BTreeMap<String, ProviderLimits> {
+        let mut limits: BTreeMap<String, ProviderLimits> = BTreeMap::new();
+        for (name, count) in &self.limits.concurrency.providers {
+            limits.entry(name.clone()).or_default().concurrency = Some(count.get());
+        }
+        for (name, provider) in &self.providers {
+            let (requests, tokens) = (provider.requests_per_minute, provider.tokens_per_minute);
+            if requests.or(tokens).is_some() {
+                let limits = limits.entry(name.clone()).or_default();
+                (limits.requests_per_minute, limits.tokens_per_minute) = (requests, tokens);
+            }
+        }
+        limits
+    }
+
     /// Every configured provider, with the environment over the file. A key may also be in a file, which
     /// the variable with `_FILE` after its name gives.
     pub(crate) fn provider_settings(
@@ -177,6 +211,10 @@ pub(crate) struct Section {
     #[serde(deserialize_with = "variable")]
     api_key_env: Option<String>,
     models: Option<BTreeSet<String>>,
+    #[serde(deserialize_with = "whole::<_, Option<u64>, 1, 1_000_000>")]
+    requests_per_minute: Option<u64>,
+    #[serde(deserialize_with = "whole::<_, Option<u64>, 1, 1_000_000_000_000>")]
+    tokens_per_minute: Option<u64>,
 }
 
 fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProviderKind>, D::Error> {
@@ -213,7 +251,7 @@ impl Named for Provider {
         if kind == ProviderKind::OpenAiCompatible && base_url.is_none() {
             return Err("needs a base_url".to_owned());
         }
-        let Section { api_key_env, models, .. } = section;
-        Ok(Self { kind, base_url, api_key_env, models })
+        let Section { api_key_env, models, requests_per_minute, tokens_per_minute, .. } = section;
+        Ok(Self { kind, base_url, api_key_env, models, requests_per_minute, tokens_per_minute })
     }
 }

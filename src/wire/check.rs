@@ -13,6 +13,10 @@ pub(crate) fn faults(settings: &Settings) -> Vec<CommandError> {
     note(server_config(config).map(drop));
     note(cli::check(&config.cli, &settings.data));
     let providers = config.provider_settings(settings.variable);
+    note(providers.and_then(|known| {
+        config.check_provider_limits(|name| known.iter().any(|it| it.name == name))
+    }));
+    let providers = config.provider_settings(settings.variable);
     note(providers.and_then(|known| config.model_table(&known, settings.variable)).map(drop));
     let left_out = |what: String| CommandError::usage(what);
     match folder::read(&settings.workflows) {

@@ -62,7 +62,7 @@ pub(super) fn build(
     let deployments = deployments(settings, &store);
     let directory = AgentDirectory { registry: agents, deployments };
     let directory = Arc::new(WithModels { directory, table: models.table.clone() });
-    Engine::new(Parts {
+    let engine = Engine::new(Parts {
         store,
         catalog,
         activities,
@@ -71,7 +71,10 @@ pub(super) fn build(
         clock: database.clock(),
         ids: Arc::new(RandomIds),
         options: options(settings),
-    })
+    });
+    engine.set_concurrency(settings.config.concurrency());
+    models.limited.tell(engine.waiting());
+    engine
 }
 
 fn options(settings: &Settings) -> Options {

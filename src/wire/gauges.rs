@@ -9,7 +9,7 @@ use metrics::{counter, gauge};
 use tokio_util::sync::CancellationToken;
 
 use callboard_engine::{
-    Census, Engine, Kind, Spending, Store, StoreError, SystemClock, Usage, WaitReason,
+    Census, Engine, Kind, Spending, Store, StoreError, SystemClock, Usage, WaitReason, Waiting,
 };
 use callboard_engine::{Clock as _, DrivingLoad, Elsewhere};
 use callboard_protocol::{InterruptKind, Timestamp};
@@ -22,8 +22,11 @@ const SHORTEST_REST: Duration = Duration::from_secs(5);
 const RESTS: u32 = 20;
 
 /// Why runs wait, as a graph names it. A retry counts as a timer.
-const REASONS: [(WaitReason, &str); 6] = [
+const REASONS: [(WaitReason, &str); 9] = [
     (WaitReason::NoFreePlace, "no-free-place"),
+    (WaitReason::ConcurrencyLimit, "concurrency-limit"),
+    (WaitReason::Priority, "priority"),
+    (WaitReason::ProviderLimit, "provider-limit"),
     (WaitReason::Question, "question"),
     (WaitReason::Budget, "budget"),
     (WaitReason::Child, "child"),
@@ -76,7 +79,7 @@ impl Gauges {
 
     async fn count(&self) -> Result<(), StoreError> {
         let census = self.database.census().await?;
-        show(&census, self.engine.clock().now());
+        show(&census, self.engine.waiting(), self.engine.clock().now());
         for ((provider, model), used) in self.spending.of_models().await? {
             show_usage(provider, model, used);
         }
@@ -148,10 +151,10 @@ fn show_load(load: DrivingLoad) {
     gauge!("callboard_claims_bytes").set(number(load.bytes as u64));
 }
 
-fn show(census: &Census, now: Timestamp) {
+fn show(census: &Census, known: &Waiting, now: Timestamp) {
     let age = |since: Option<Timestamp>| since.map_or(0.0, |since| now.since(since).as_secs_f64());
     for (reason, name) in REASONS {
-        let (runs, since) = census.waiting(reason);
+        let (runs, since) = census.waiting(reason, known);
         gauge!("callboard_runs_waiting", "reason" => name).set(number(runs));
         gauge!("callboard_runs_waiting_oldest_seconds", "reason" => name).set(age(since));
     }

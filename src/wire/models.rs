@@ -10,6 +10,7 @@ use callboard_backends::LiveModel;
 use callboard_core::Redactor;
 use callboard_engine::{Activities, Store};
 
+use super::limited::Limited;
 use super::measured::Measured;
 use super::providers::LiveProviders;
 use super::{Settings, conformance, known};
@@ -19,6 +20,8 @@ use crate::exit::CommandError;
 #[derive(Debug, Clone)]
 pub(super) struct ModelWiring {
     pub(super) models: Arc<dyn Model>,
+    /// The same, where its calls wait.
+    pub(super) limited: Arc<Limited<Measured>>,
     pub(super) table: ModelTable,
     pub(super) prices: PriceTable,
     pub(super) prompt_resolver: PromptResolver,
@@ -59,8 +62,13 @@ impl ModelWiring {
         let library = PromptLibrary::new(store, templates).with_packs(Arc::clone(&agents));
         let prompt_resolver = PromptResolver { library, agents, observability };
         let prices = settings.config.price_table();
-        let (models, providers) = (Arc::new(Measured::new(models)), live);
-        Ok(Self { models, table, prices, prompt_resolver, mock, providers, secrets })
+        // What a call waits for is not the provider's time.
+        settings.config.check_provider_limits(|name| live.0.contains_key(name))?;
+        let measured = Measured::new(models);
+        let limited = Arc::new(Limited::new(measured, &settings.config.provider_limits()));
+        let models: Arc<dyn Model> = Arc::clone(&limited) as _;
+        let providers = live;
+        Ok(Self { limited, models, table, prices, prompt_resolver, mock, providers, secrets })
     }
 
     /// Adds the node types that ask models.

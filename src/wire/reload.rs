@@ -1,5 +1,6 @@
 //! The host's files read again while it serves: workflows, packs, trusted keys and limits of runs, all of them or none.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +9,18 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use callboard_agents::{AgentRegistry, Installed, Policy};
-use callboard_core::HostLimits;
-use callboard_engine::{Clock as _, Engine, Scheduler, SystemClock};
-use callboard_server::{FileRoles, KeyRing, NotReloaded, Reload, Reloaded};
+use callboard_backends::Egress;
+use callboard_core::{EgressList, HostLimits};
+use callboard_engine::{Clock as _, Concurrency, Engine, Scheduler, SystemClock};
+use callboard_protocol::Tenant;
+use callboard_server::{FileRoles, KeyRing, NotReloaded, Reload, Reloaded, StartLimits, Starts};
 
 use super::{Settings, check, conformance, engine, folder, packs};
 use crate::exit::CommandError;
 use crate::settings::Shown;
 
 /// What counts at once. Everything else is read by a start.
-const AT_ONCE: [&str; 13] = [
+const AT_ONCE: [&str; 18] = [
     "server.workflows",
     "server.packs",
     "packs.keys",
@@ -31,6 +34,11 @@ const AT_ONCE: [&str; 13] = [
     "orchestration.execution_model",
     "budgets.",
     "roles.",
+    "limits.runs_per_minute.",
+    "limits.concurrency.tenant",
+    "limits.concurrency.workflows.",
+    "limits.concurrency.agents.",
+    "tenants.",
 ];
 
 /// Reads everything that the host was started with once more.
@@ -60,6 +68,8 @@ pub(super) struct Reloader {
     agents: Arc<AgentRegistry>,
     scheduler: Scheduler,
     keys: KeyRing,
+    egress: Arc<Egress>,
+    starts: Arc<Starts>,
     /// What was in force when the host started: what differs from it and does not count at once needs a restart.
     started_with: Vec<(String, Value)>,
     /// One at a time.
@@ -74,10 +84,11 @@ impl Reloader {
         agents: Arc<AgentRegistry>,
         scheduler: Scheduler,
         keys: KeyRing,
+        (egress, starts): (Arc<Egress>, Arc<Starts>),
     ) -> Self {
         let started_with = (again.0)().map(|(_, shown)| values(shown)).unwrap_or_default();
         let (busy, said) = (tokio::sync::Mutex::default(), Mutex::default());
-        Self { again, engine, agents, scheduler, keys, started_with, busy, said }
+        Self { again, engine, agents, scheduler, keys, egress, starts, started_with, busy, said }
     }
 }
 
@@ -92,6 +103,9 @@ struct Fresh {
     policy: Policy,
     limits: HostLimits,
     roles: FileRoles,
+    concurrency: Concurrency,
+    egress: BTreeMap<Tenant, EgressList>,
+    starts: StartLimits,
     values: Vec<(String, Value)>,
 }
 
@@ -117,6 +131,9 @@ fn read(again: &Again) -> Result<Fresh, Vec<CommandError>> {
         policy,
         limits: engine::limits(&settings.config),
         roles: settings.config.file_roles(),
+        concurrency: settings.config.concurrency(),
+        egress: settings.config.egress_lists(),
+        starts: settings.config.start_limits(),
         values: values(shown),
     })
 }
@@ -146,6 +163,9 @@ impl Reload for Reloader {
         let gone = self.engine.catalog().reload(&fresh.definitions);
         let gone = gone.map_err(|(_, error)| NotReloaded(error.to_string()))?;
         self.engine.set_limits(fresh.limits);
+        self.engine.set_concurrency(fresh.concurrency);
+        self.egress.set_lists(fresh.egress);
+        self.starts.set(fresh.starts);
         if let Err(error) = self.scheduler.declare_again(&gone).await {
             tracing::warn!(%error, "schedules of workflows not taken up; the next reload or start does it");
         }

@@ -276,6 +276,7 @@ impl Work<'_> {
             idempotency_key: String::new(),
             key: None,
             call_prefix: String::new(),
+            run: None,
         };
         Ok(Exchange {
             basis: RequestBasis::new(sources, &request),

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use callboard_core::SecretText;
-use callboard_protocol::Object;
+use callboard_protocol::{Object, RunId};
 
 pub use answer::{
     BUDGET_MULTIPLIER, Exhausted, ExhaustedReason, Recovery, RecoveryPath, SCHEMA_ROUNDS, Tries,
@@ -105,6 +105,8 @@ pub struct ModelRequest {
     pub key: Option<SecretText>,
     /// `{invocation}-{step}`: the ids of this turn's tool calls begin with it.
     pub call_prefix: String,
+    /// The run that asks, for whoever says what it waits for. No provider sees it.
+    pub run: Option<RunId>,
 }
 
 impl ModelRequest {

@@ -5,7 +5,7 @@ mod guard;
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,7 +13,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 
+use callboard_core::EgressList;
 use callboard_engine::{Deliver, DeliverError, Parcel};
+use callboard_protocol::Tenant;
 
 use guard::Guard;
 
@@ -84,20 +86,54 @@ impl EgressError {
 #[derive(Debug, Clone)]
 pub struct Egress {
     guard: Guard,
+    /// What tenants may reach of it.
+    lists: Arc<RwLock<BTreeMap<Tenant, EgressList>>>,
     /// Made at the first request: a host that sends nothing needs no certificates.
     client: Arc<OnceLock<Result<Client, EgressError>>>,
 }
 
 impl Egress {
     pub fn new(reach: Reach, lookup: Arc<dyn Lookup>) -> Self {
-        Self { guard: Guard { reach, lookup }, client: Arc::default() }
+        Self { guard: Guard { reach, lookup }, lists: Arc::default(), client: Arc::default() }
     }
 
     pub fn reach(&self) -> Reach {
         self.guard.reach
     }
 
-    /// Sends one request. A redirect is an answer like any other.
+    /// From here on requests of tenants are judged by these.
+    pub fn set_lists(&self, lists: BTreeMap<Tenant, EgressList>) {
+        *self.lists.write().unwrap_or_else(PoisonError::into_inner) = lists;
+    }
+
+    /// Whether a tenant's requests may go there, as its lists say.
+    pub fn admit_of(&self, tenant: &Tenant, url: &str) -> Result<(), EgressError> {
+        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(list) = lists.get(tenant) else { return Ok(()) };
+        let url = reqwest::Url::parse(url).ok();
+        let host = url.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
+        let Some((host, port)) = host else {
+            return Err(EgressError::refused("the address is no URL"));
+        };
+        match list.refusal(host, port) {
+            Some(rule) => Err(EgressError::Refused(format!(
+                "the host may not be reached: tenants.{tenant}.egress.{rule}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends one request of a tenant. A redirect is an answer like any other, and judged anew when it is followed.
+    pub async fn send_of(
+        &self,
+        tenant: &Tenant,
+        outgoing: Outgoing,
+    ) -> Result<Answer, EgressError> {
+        self.admit_of(tenant, &outgoing.url)?;
+        self.send(outgoing).await
+    }
+
+    /// Sends one request of the host itself. A redirect is an answer like any other.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Answer, EgressError> {
         let most = outgoing.most;
         let mut response = self.exchange(outgoing).await?;
@@ -192,13 +228,15 @@ fn explain(error: &reqwest::Error) -> EgressError {
 
 #[async_trait]
 impl Deliver for Egress {
-    async fn admit(&self, url: &str) -> Result<(), DeliverError> {
+    async fn admit(&self, tenant: &Tenant, url: &str) -> Result<(), DeliverError> {
+        self.admit_of(tenant, url)?;
         Ok(self.guard.admit(url).await?)
     }
 
     /// Of a receiver's response only the status is used.
     async fn post(&self, parcel: Parcel) -> Result<u16, DeliverError> {
-        let Parcel { url, headers, body, within } = parcel;
+        let Parcel { tenant, url, headers, body, within } = parcel;
+        self.admit_of(&tenant, &url)?;
         let body = body.into_bytes();
         let outgoing = Outgoing { method: Method::Post, url, headers, body, within, most: 0 };
         Ok(self.exchange(outgoing).await?.status().as_u16())

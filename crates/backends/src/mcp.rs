@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use callboard_agent_api::Launcher;
 use callboard_agents::{Tool, ToolDescriptor, ToolFault, Toolbox};
 use callboard_engine::{Clock, Scope};
+use callboard_protocol::Tenant;
 
 use crate::egress::Egress;
 use server::Server;
@@ -113,6 +114,7 @@ impl McpServers {
     /// Asks a server for something that it has beside its tools.
     pub(crate) async fn read(
         &self,
+        tenant: &Tenant,
         server: &str,
         ask: McpRead<'_>,
         within: Duration,
@@ -121,6 +123,7 @@ impl McpServers {
             |why: String| ToolFault::Unavailable(format!("the MCP server is not there: {why}"));
         let server = self.servers.get(server);
         let server = server.ok_or_else(|| gone("nobody named it".to_owned()))?;
+        server.admit(tenant)?;
         let session = server.session().await.map_err(|error| gone(error.to_string()))?;
         match tokio::time::timeout(within, session.read(ask)).await {
             Ok(read) => read,

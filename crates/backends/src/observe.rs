@@ -5,7 +5,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use callboard_engine::{MAX_RUNTIME, Observe, ObserveError, Probe};
-use callboard_protocol::{Object, hex};
+use callboard_protocol::{Object, Tenant, hex};
 
 use crate::egress::{Answer, Egress, Method, Outgoing};
 
@@ -14,7 +14,7 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 #[async_trait]
 impl Observe for Egress {
-    async fn observe(&self, probe: &Probe) -> Result<Object, ObserveError> {
+    async fn observe(&self, tenant: &Tenant, probe: &Probe) -> Result<Object, ObserveError> {
         let Probe::Http { url } = probe;
         let agent = concat!("callboard/", env!("CARGO_PKG_VERSION"));
         let outgoing = Outgoing {
@@ -25,7 +25,7 @@ impl Observe for Egress {
             within: MAX_RUNTIME,
             most: MOST_BYTES,
         };
-        let answer = self.send(outgoing).await;
+        let answer = self.send_of(tenant, outgoing).await;
         answer.map(|answer| seen(&answer)).map_err(|error| ObserveError(error.to_string()))
     }
 }

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use callboard_agents::{Fetch, FetchError};
 use callboard_backends::{Answer, Egress, EgressError, Lookup, Method, Outgoing, Reach};
+use callboard_core::EgressList;
 use callboard_engine::{Deliver, DeliverError, Parcel};
+use callboard_protocol::Tenant;
 use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -72,7 +74,7 @@ async fn only_public_addresses_over_tls_are_admitted() {
     let lookup = Moving::through(&[&["1.1.1.1", "2606:4700::1111"]]);
     let egress = Egress::new(Reach::Public, lookup);
     for url in ["https://example.com/hook", "https://1.1.1.1/", "https://example.com:8443/?a=b"] {
-        assert_eq!(egress.admit(url).await, Ok(()), "{url}");
+        assert_eq!(egress.admit(&"acme".into(), url).await, Ok(()), "{url}");
     }
     for url in [
         "http://example.com/",
@@ -93,7 +95,7 @@ async fn only_public_addresses_over_tls_are_admitted() {
         "https://metadata/",
         "https://metadata.google.internal/",
     ] {
-        let refused = egress.admit(url).await;
+        let refused = egress.admit(&"acme".into(), url).await;
         assert!(matches!(refused, Err(DeliverError::Refused(_))), "{url}: {refused:?}");
     }
 }
@@ -101,10 +103,10 @@ async fn only_public_addresses_over_tls_are_admitted() {
 #[tokio::test]
 async fn one_private_address_behind_a_name_is_enough_to_refuse_it() {
     let egress = Egress::new(Reach::Public, Moving::through(&[&["1.1.1.1", "10.0.0.1"]]));
-    let refused = egress.admit("https://example.com/").await;
+    let refused = egress.admit(&"acme".into(), "https://example.com/").await;
     assert!(matches!(refused, Err(DeliverError::Refused(_))), "{refused:?}");
     let egress = Egress::new(Reach::Public, Moving::through(&[]));
-    let unknown = egress.admit("https://example.com/").await;
+    let unknown = egress.admit(&"acme".into(), "https://example.com/").await;
     assert!(matches!(unknown, Err(DeliverError::NoAnswer(_))), "{unknown:?}");
 }
 
@@ -113,7 +115,7 @@ async fn a_name_that_moved_inside_is_not_followed_there() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://example.com:{}/", listener.local_addr().unwrap().port());
     let egress = Egress::new(Reach::Public, Moving::through(&[&["1.1.1.1"], &["127.0.0.1"]]));
-    assert_eq!(egress.admit(&url).await, Ok(()));
+    assert_eq!(egress.admit(&"acme".into(), &url).await, Ok(()));
     let refused = egress.send(post(url)).await;
     assert!(matches!(refused, Err(EgressError::Refused(_))), "{refused:?}");
     assert!(listener.accept().now_or_never().is_none(), "somebody connected");
@@ -155,7 +157,7 @@ async fn credentials_of_the_machine_are_out_of_reach_even_where_private_addresse
         "http://[fd00:ec2::254]/",
         "http://metadata.google.internal/",
     ] {
-        let refused = egress.admit(url).await;
+        let refused = egress.admit(&"acme".into(), url).await;
         assert!(matches!(refused, Err(DeliverError::Refused(_))), "{url}: {refused:?}");
     }
     let moved = egress.send(post("http://inside.example/".to_owned())).await;
@@ -200,6 +202,7 @@ async fn errors_and_debug_output_hold_nothing_of_the_request() {
     let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
     let url = "http://receiver.test:1/token-in-path".to_owned();
     let parcel = Parcel {
+        tenant: "acme".into(),
         url,
         headers: vec![("X-Sign".to_owned(), "signature".to_owned())],
         body: "content".to_owned(),
@@ -244,4 +247,32 @@ async fn registries_inside_are_asked_only_where_that_is_allowed() {
     let gone = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let url = format!("http://{}/v1/packs/a.tgz", shelf(gone).await);
     assert_eq!(Fetch::get(&open, &url).await, Err(FetchError::NotFound));
+}
+
+/// A tenant's lists hold for whatever it sends; another tenant and the host itself are not meant.
+#[tokio::test]
+async fn a_tenants_lists_refuse_by_their_rule() {
+    let egress = Egress::new(Reach::Anywhere, Moving::through(&[]));
+    let (acme, other) = ("acme".into(), "other".into());
+    let list = EgressList {
+        allow: vec!["*.corp.test".to_owned()],
+        deny: vec!["bad.corp.test".to_owned()],
+    };
+    egress.set_lists(BTreeMap::from([(Tenant::clone(&acme), list)]));
+    let refused = |url: &str| match egress.admit_of(&acme, url) {
+        Err(EgressError::Refused(why)) => why,
+        admitted => panic!("{url}: {admitted:?}"),
+    };
+    let allow = "the host may not be reached: tenants.acme.egress.allow";
+    assert_eq!(refused("http://receiver.test/token"), allow);
+    assert_eq!(refused("http://127.0.0.1:9/"), allow);
+    let deny = "the host may not be reached: tenants.acme.egress.deny \"bad.corp.test\"";
+    assert_eq!(refused("https://bad.corp.test:8443/x"), deny);
+    assert_eq!(refused("https://user@bad.corp.test./x"), deny);
+    egress.admit_of(&acme, "https://good.corp.test/x").unwrap();
+    egress.admit_of(&other, "https://bad.corp.test/x").unwrap();
+    let sent = egress.send_of(&acme, post("http://receiver.test:1/".to_owned())).await;
+    assert!(matches!(sent, Err(EgressError::Refused(_))), "before anything is looked up: {sent:?}");
+    let webhook = Deliver::admit(&egress, &acme, "http://receiver.test/").await;
+    assert!(matches!(webhook, Err(DeliverError::Refused(_))), "{webhook:?}");
 }

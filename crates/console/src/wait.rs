@@ -21,6 +21,9 @@ pub(crate) fn briefly(run: &Value, now: Timestamp) -> Markup {
             "retry" => { "tries again " (when(now, until)) }
             "timer" => { "timer " (when(now, until)) }
             "no-free-place" => { "no free place" }
+            "concurrency-limit" => { "limit " (text(wait, "/limit")) }
+            "priority" => { "others go first" }
+            "provider-limit" => { "provider limit" }
             other => { (other) }
         }
     }
@@ -51,6 +54,9 @@ pub(crate) fn sentence(run: &Value, now: Timestamp, name: impl Fn(&str) -> Strin
                     "retry" => { (node) " has failed and is tried again " (when(now, until)) "." }
                     "timer" => { "It waits for its time: it goes on " (when(now, until)) "." }
                     "no-free-place" => { "It could go on, but every place of the host is taken (limits.max_driven_runs)." }
+                    "concurrency-limit" => { "It could go on, but as many runs like it are at work as may be (" (text(wait, "/limit")) ")." }
+                    "priority" => { "It could go on, but runs with a higher priority go first." }
+                    "provider-limit" => { "A call of a model waits its turn: its provider is asked as much as it may be (" (text(wait, "/limit")) ")." }
                     other => { "It waits: " (other) "." }
                 }
                 (since)

@@ -11,6 +11,7 @@ use crate::bounds::weigh_fields;
 use crate::confidence::Confidence;
 use crate::node::{nearest_type, why_not_run};
 use crate::plan::{ConformanceNodes, Plan};
+use crate::priority::{PRIORITY, Priority};
 
 /// A request for a run that must not be created.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -123,10 +124,13 @@ impl Plan {
     ) -> Result<RunLimits, Inadmissible> {
         self.admit_inputs(inputs, unset)?;
         self.check_schemas().map_err(|error| refuse(&error.path, error.message))?;
-        if let Some(schema) = &self.configurable_schema
-            && let Some(violation) = schema.violation(&Value::Object(configurable.clone()))
-        {
-            return Err(refuse(&format!("configurable{}", violation.place), violation.message));
+        if let Some(schema) = &self.configurable_schema {
+            // The priority is the host's to read; no workflow can know of it.
+            let mut own = configurable.clone();
+            own.remove(PRIORITY);
+            if let Some(violation) = schema.violation(&Value::Object(own)) {
+                return Err(refuse(&format!("configurable{}", violation.place), violation.message));
+            }
         }
         admit_reserved_keys(configurable)?;
         let node_executions = positive(configurable, "recursionLimit")?
@@ -196,6 +200,11 @@ fn admit_reserved_keys(configurable: &Object) -> Result<(), Inadmissible> {
         "reasoningVerbosity",
         |value| matches!(value.as_str(), Some("summary" | "full" | "off")),
         "summary, full or off",
+    )?;
+    expect(
+        PRIORITY,
+        |value| value.as_str().and_then(Priority::from_name).is_some(),
+        "low, normal or high",
     )?;
     match configurable.get("mockProvider") {
         Some(provider) => admit_mock_provider(provider),

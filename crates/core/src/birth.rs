@@ -11,6 +11,7 @@ use callboard_protocol::{
 
 use crate::budget::RunBudget;
 use crate::confidence::Confidence;
+use crate::priority::Priority;
 use crate::run::RefusalDivergence;
 use crate::stamp::Stamp;
 use crate::trace::TraceContext;
@@ -135,6 +136,14 @@ impl Birth {
     pub fn agent_ids(&self) -> BTreeSet<&str> {
         let pinned = self.agents.values().map(|pin| pin.agent_id.as_str());
         pinned.chain(self.attribution.iter().map(|told| told.agent_id.as_str())).collect()
+    }
+
+    /// How soon it has its turn. A run that another one waits for is never kept waiting: it would wait for itself.
+    pub fn rank(&self) -> i32 {
+        match &self.parent {
+            Some(_) => Priority::AT_ONCE,
+            None => Priority::of(&self.configurable).rank(),
+        }
     }
 
     /// The run at the top of this one's family, as far as it is known.

@@ -33,14 +33,7 @@ impl Provenance {
     }
 
     fn admits(&self, destination: &str) -> bool {
-        self.audiences.iter().any(|audience| match audience.strip_prefix('*') {
-            // With its dot, so that no other name can end like it.
-            Some(below) => {
-                destination.len() > below.len()
-                    && destination.to_ascii_lowercase().ends_with(&below.to_ascii_lowercase())
-            }
-            None => audience.eq_ignore_ascii_case(destination),
-        })
+        self.audiences.iter().any(|audience| fits(audience, destination))
     }
 }
 
@@ -48,6 +41,51 @@ fn is_audience(text: &str) -> bool {
     let host = text.strip_prefix("*.").unwrap_or(text);
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
     (1..=LONGEST_AUDIENCE).contains(&host.len()) && host.chars().all(plain)
+}
+
+/// Where a tenant's requests may go, beyond what the host allows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EgressList {
+    /// Hosts as an audience names them; with none, every host that is not denied.
+    pub allow: Vec<String>,
+    /// Never these, whatever port is asked for.
+    pub deny: Vec<String>,
+}
+
+impl EgressList {
+    pub fn check(list: &[String]) -> Result<(), String> {
+        match list.iter().find(|host| !is_audience(host)) {
+            Some(wrong) => Err(format!(
+                "{wrong:?} is no host; write api.example.com, api.example.com:8443 or *.example.com"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The rule that a request to this host breaks: the name of the list, and its entry where there is one.
+    pub fn refusal(&self, host: &str, port: Option<u16>) -> Option<String> {
+        // Resolvers take a name with a dot at its end as the same one.
+        let host = host.trim_end_matches('.');
+        let place = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let is_denied = |denied: &&String| fits(denied, host) || fits(denied, &place);
+        if let Some(denied) = self.deny.iter().find(is_denied) {
+            return Some(format!("deny {denied:?}"));
+        }
+        let is_allowed = self.allow.is_empty() || self.allow.iter().any(|it| fits(it, &place));
+        (!is_allowed).then(|| "allow".to_owned())
+    }
+}
+
+/// Whether an entry means this destination.
+fn fits(audience: &str, destination: &str) -> bool {
+    match audience.strip_prefix('*') {
+        // With its dot, so that no other name can end like it.
+        Some(below) => {
+            destination.len() > below.len()
+                && destination.to_ascii_lowercase().ends_with(&below.to_ascii_lowercase())
+        }
+        None => audience.eq_ignore_ascii_case(destination),
+    }
 }
 
 /// Whether a credential goes along to a destination. What cannot be decided is denied.
@@ -110,6 +148,31 @@ mod tests {
         }
         assert_eq!(decided(&["a.dev:8443"], None, "a.dev:8443"), EgressReason::Ok);
         assert_eq!(decided(&["a.dev:8443"], None, "a.dev"), EgressReason::OutOfAudience);
+    }
+
+    #[test]
+    fn a_tenants_requests_go_where_its_lists_let_them() {
+        let list = |allow: &[&str], deny: &[&str]| EgressList {
+            allow: allow.iter().map(|it| (*it).to_owned()).collect(),
+            deny: deny.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let both =
+            list(&["*.corp.dev", "api.dev", "api.dev:8443"], &["bad.corp.dev", "*.evil.dev"]);
+        for (host, port) in [("a.corp.dev", None), ("API.dev", None), ("api.dev.", Some(8443))] {
+            assert_eq!(both.refusal(host, port), None, "{host}");
+        }
+        for (host, port, rule) in [
+            ("bad.corp.dev", None, "deny \"bad.corp.dev\""),
+            ("Bad.corp.dev.", Some(8080), "deny \"bad.corp.dev\""),
+            ("x.evil.dev", None, "deny \"*.evil.dev\""),
+            ("api.dev", Some(81), "allow"),
+            ("corp.dev", None, "allow"),
+            ("xcorp.dev", None, "allow"),
+        ] {
+            assert_eq!(both.refusal(host, port).as_deref(), Some(rule), "{host}");
+        }
+        assert_eq!(list(&[], &["a.dev"]).refusal("b.dev", Some(1)), None);
+        assert!(EgressList::check(&["https://a.dev/".to_owned()]).is_err());
     }
 
     #[test]

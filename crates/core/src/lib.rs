@@ -22,6 +22,7 @@ mod node;
 mod orchestrate;
 mod pattern;
 mod plan;
+mod priority;
 mod retry;
 mod run;
 mod schedule;
@@ -54,7 +55,7 @@ pub use compare::{
 };
 pub use confidence::{Confidence, escalation_threshold, falls_short};
 pub use diff::{DiffSide, EventDiff, EventOp, RunDiff, diff};
-pub use egress::{MOST_AUDIENCES, Provenance, decide_egress};
+pub use egress::{EgressList, MOST_AUDIENCES, Provenance, decide_egress};
 pub use expression::{holds_of, mentioned_names};
 pub use head::Head;
 pub use interrupt::{CastVote, Question, Resolution, Via};
@@ -64,6 +65,7 @@ pub use node::{
 };
 pub use orchestrate::{DecisionKind, MAX_FAN_OUT, OrchestratorDecision};
 pub use plan::{ConformanceNodes, MissingType, Plan, PlanError};
+pub use priority::{PRIORITY, Priority};
 pub use retry::backoff;
 pub use run::{
     AgentFact, Answered, Attempt, Cause, ChildOrder, ChildUpdate, Command, Entry, Fact,

@@ -4,6 +4,7 @@
 
 use callboard_protocol::{InterruptKind, RunStatus, Timestamp};
 
+use crate::concurrency::{QueuePlace, Waiting};
 use crate::records::Kind;
 use crate::wait::WaitReason;
 
@@ -40,6 +41,8 @@ pub struct RunGroup {
     pub runs: u64,
     /// When the one that has not moved for longest moved last.
     pub since: Timestamp,
+    /// Where those stand in the queue that could go on.
+    pub place: Option<QueuePlace>,
 }
 
 /// When runs are to be looked at.
@@ -85,9 +88,17 @@ impl RunGroup {
 }
 
 impl Census {
-    /// How many runs wait for this reason, and since when the first of them.
-    pub fn waiting(&self, reason: WaitReason) -> (u64, Option<Timestamp>) {
-        let groups = self.runs.iter().filter(|group| group.reason() == Some(reason));
+    /// How many runs wait for this reason, and since when the first of them. Beside what the database shows, `known`
+    /// says what the last look at the queue left waiting.
+    pub fn waiting(&self, reason: WaitReason, known: &Waiting) -> (u64, Option<Timestamp>) {
+        if reason == WaitReason::ProviderLimit {
+            return known.calls();
+        }
+        let is_for = |group: &&RunGroup| match (group.reason(), &group.place) {
+            (Some(WaitReason::NoFreePlace), Some(place)) => known.reason(place).0 == reason,
+            (found, _) => found == Some(reason),
+        };
+        let groups = self.runs.iter().filter(is_for);
         groups.fold((0, None), |(runs, since), group| {
             let first = since.map_or(group.since, |since| group.since.min(since));
             (runs + group.runs, Some(first))
@@ -143,7 +154,15 @@ mod tests {
                 let one = one.wait(status, at(5), now).map(|wait| wait.reason);
                 let since = at(5);
                 let is_about_budget = false;
-                let group = RunGroup { status, is_held, is_about_budget, wakes, runs: 3, since };
+                let group = RunGroup {
+                    status,
+                    is_held,
+                    is_about_budget,
+                    wakes,
+                    runs: 3,
+                    since,
+                    place: None,
+                };
                 assert_eq!(group.reason(), one, "{group:?}");
             }
         }
@@ -158,13 +177,14 @@ mod tests {
             wakes: Wakes::Due,
             runs,
             since: at(since),
+            place: None,
         };
         let census = Census {
             runs: vec![group(RunStatus::Pending, 2, 7), group(RunStatus::Running, 1, 4)],
             ..Census::default()
         };
-        assert_eq!(census.waiting(WaitReason::NoFreePlace), (3, Some(at(4))));
-        assert_eq!(census.waiting(WaitReason::Paused), (0, None));
+        assert_eq!(census.waiting(WaitReason::NoFreePlace, &Waiting::default()), (3, Some(at(4))));
+        assert_eq!(census.waiting(WaitReason::Paused, &Waiting::default()), (0, None));
         assert_eq!((census.held(), census.records_of(Kind::Callback)), (0, 0));
     }
 }

@@ -149,9 +149,11 @@ impl Engine {
                 most: reserved.places,
                 share: reserved.share,
                 held: std::mem::take(&mut reserved.held),
+                limits: self.inner.waiting.limits(),
             };
             let claimed = self.inner.store.claim(&request).await?;
             let is_last = claimed.claims.len() < request.most;
+            self.inner.waiting.looked(claimed.held_back);
             for (claim, tenant) in claimed.claims.into_iter().zip(claimed.tenants) {
                 let place = reserved.place(tenant);
                 self.spawn_driver(Granted { claim, until: request.until, place });

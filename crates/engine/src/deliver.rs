@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use callboard_protocol::Tenant;
+
 /// The way out. Whatever is posted has passed the host's rules on where requests may go.
 #[async_trait]
 pub trait Deliver: fmt::Debug + Send + Sync {
     /// Whether requests may go to this address as things stand. `post` asks again for itself: names move.
-    async fn admit(&self, url: &str) -> Result<(), DeliverError>;
+    async fn admit(&self, tenant: &Tenant, url: &str) -> Result<(), DeliverError>;
 
     /// Posts once and answers the status. A redirect is an answer like any other and is not followed.
     async fn post(&self, parcel: Parcel) -> Result<u16, DeliverError>;
@@ -17,6 +19,8 @@ pub trait Deliver: fmt::Debug + Send + Sync {
 
 /// One request with a JSON body. What it holds is not for logs.
 pub struct Parcel {
+    /// Whose it is.
+    pub tenant: Tenant,
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: String,

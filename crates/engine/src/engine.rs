@@ -23,6 +23,7 @@ use crate::budget::Budgets;
 use crate::catalog::Catalog;
 use crate::claim::Driving;
 use crate::clock::{Clock, Ids};
+use crate::concurrency::Waiting;
 use crate::decisions::{DEFAULT_LIMIT, Decisions, Lane, Undecided};
 use crate::directory::Directory;
 use crate::family::Families;
@@ -83,6 +84,7 @@ pub(crate) struct Inner {
     pub(crate) families: Families,
     pub(crate) decisions: Decisions,
     pub(crate) places: Places,
+    pub(crate) waiting: Arc<Waiting>,
     pub(crate) struck: Struck,
     pub(crate) strikes: Strikes,
     pub(crate) parked: Parked,
@@ -278,6 +280,7 @@ impl Engine {
                 families: Families::default(),
                 decisions,
                 places,
+                waiting: Arc::default(),
                 struck: Struck::default(),
                 parked: Parked::default(),
                 ended: OnceLock::new(),

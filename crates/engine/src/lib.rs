@@ -14,6 +14,7 @@ mod children;
 mod claim;
 mod clock;
 mod coding_sessions;
+mod concurrency;
 mod console_sessions;
 mod decisions;
 mod deliver;
@@ -86,6 +87,7 @@ pub use census::{Census, RunGroup, WATCHED, Wakes};
 pub use changes::{Changes, Listener};
 pub use clock::{Clock, Ids, RandomIds, Steady, SystemClock};
 pub use coding_sessions::CodingSessions;
+pub use concurrency::{AtWork, Ceilings, Concurrency, HeldBack, Queue, QueuePlace, Waiting};
 pub use console_sessions::{ConsoleSession, ConsoleSessions};
 pub use decisions::Undecided;
 pub use deliver::{Deliver, DeliverError, Parcel};
@@ -150,10 +152,10 @@ pub use schedules::{
 pub use secrets::{HeldSecret, SecretError, Secrets, StoredSecret};
 pub use spend::{MOST_NAMES, SpendBy, Spending, Usage};
 pub use store::{
-    Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
-    Fence, Filter, Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease, Listed, NewRun,
-    Opened, Outcome, Page, Realm, Recorded, Row, Scope, Standing, Store, StoreError, Tenure, Then,
-    Turns,
+    Append, Batch, Chosen, Claim, ClaimOrigin, ClaimRequest, Claimed, CounterChange, CounterQuery,
+    Digest, DueRun, Fence, Filter, Found, InboxFilter, InboxItem, InboxPlace, KeyMode, Lease,
+    Listed, NewRun, Opened, Outcome, Page, Realm, Recorded, Row, Scope, Standing, Store,
+    StoreError, Tenure, Then, Turns,
 };
 pub use strikes::Strikes;
 pub use sub_runs::{SubRun, SubRunError, SubRunResult, WeakEngine};

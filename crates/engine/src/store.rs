@@ -10,7 +10,7 @@ pub use batch::{Batch, CounterChange, CounterQuery};
 pub use inbox::{InboxFilter, InboxItem, InboxPlace};
 pub use scope::{KeyMode, Realm, Scope};
 pub use tenure::Tenure;
-pub use turns::Turns;
+pub use turns::{Chosen, DueRun, Turns};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +19,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Serialize;
 
-use callboard_core::{Birth, Born, Cause, Entry, Head, InterruptView};
+use callboard_core::{Birth, Born, Cause, Entry, Head, InterruptView, Priority};
 use callboard_protocol::{
     HostId, MemoryId, NodeId, RosterId, RunId, RunMetrics, RunStatus, Tenant, Timestamp, WorkflowId,
 };
 
+use crate::concurrency::{Concurrency, HeldBack, Queue, QueuePlace, Waiting};
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
@@ -102,7 +103,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         since: Timestamp,
     ) -> Result<Spent, StoreError>;
 
-    /// Takes up to `most` due runs that nobody holds, as [`Turns`] chooses them. Two callers never get the same one.
+    /// Takes up to `most` due runs that nobody holds, as [`Turns`] chooses them. Two callers never get the same one, nor
+    /// more together than the limits allow.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed, StoreError>;
 
     /// Extends the given claims; answers those that are no longer held.
@@ -246,6 +248,8 @@ pub struct ClaimRequest {
     pub share: usize,
     /// How many runs tenants hold here already.
     pub held: BTreeMap<Tenant, usize>,
+    /// How many runs may be held on all hosts together.
+    pub limits: Arc<Concurrency>,
 }
 
 /// What a claim scan found.
@@ -258,6 +262,8 @@ pub struct Claimed {
     pub has_more: bool,
     /// When the next run that is not due yet becomes so.
     pub next: Option<Timestamp>,
+    /// What the others wait for.
+    pub held_back: HeldBack,
 }
 
 /// One append.
@@ -391,6 +397,9 @@ pub struct Listed {
     /// What models have used so far, as the run's snapshot says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<RunMetrics>,
+    /// Which of its tenant's runs goes first.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub priority: &'static str,
     /// Why it waits, as [`Listed::judged`] says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
@@ -402,10 +411,19 @@ pub struct Listed {
 impl Listed {
     /// The line with why the run waits.
     #[must_use]
-    pub fn judged(mut self, now: Timestamp) -> Self {
-        self.wait = self.rest.wait(self.status, self.updated_at, now);
+    pub fn judged(mut self, tenant: &Tenant, now: Timestamp, waiting: &Waiting) -> Self {
+        let wait = self.rest.wait(self.status, self.updated_at, now);
+        let (workflow, agents) = (self.workflow_id.clone(), std::mem::take(&mut self.rest.agents));
+        let queue = Queue { tenant: tenant.clone(), workflow, agents };
+        let place = QueuePlace { queue, rank: self.rest.rank };
+        self.wait = waiting.explain(&self.run_id, self.rest.is_held, &place, wait);
+        self.priority = Priority::of_rank(self.rest.rank).unwrap_or_default().as_str();
         self
     }
+}
+
+fn is_usual(priority: &str) -> bool {
+    priority.is_empty() || priority == Priority::Normal.as_str()
 }
 
 /// What an idempotent request came to, kept so that its repetition gets the same answer.

@@ -19,6 +19,10 @@ pub struct Rest {
     pub retrying: Option<NodeId>,
     /// The time of that try, where the newest event has it.
     pub retry_at: Option<Timestamp>,
+    /// Its agents, as its queue names them.
+    pub agents: String,
+    /// Its priority, as it is compared.
+    pub rank: i32,
 }
 
 /// A question without what is asked.
@@ -67,6 +71,17 @@ pub struct Wait {
     /// The kind of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<InterruptKind>,
+    /// The limit that it waits for, by the key of the file that sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+}
+
+impl Wait {
+    /// Of which nothing more is known.
+    pub fn new(reason: WaitReason, since: Timestamp) -> Self {
+        let (node_id, until, child_run_id, kind, limit) = (None, None, None, None, None);
+        Self { reason, since, node_id, until, child_run_id, kind, limit }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,6 +101,12 @@ pub enum WaitReason {
     Timer,
     /// It could go on, but no host has a free place for it.
     NoFreePlace,
+    /// It could go on, but as many runs of its tenant, workflow or agent are at work as may be.
+    ConcurrencyLimit,
+    /// It could go on, but runs of its tenant with a higher priority go first.
+    Priority,
+    /// It is at work, and its model's provider is asked as much as it may be.
+    ProviderLimit,
 }
 
 impl Rest {
@@ -111,14 +132,7 @@ impl Rest {
 
     /// Why the run waits; none for one that is at work or has ended.
     pub fn wait(&self, status: RunStatus, updated_at: Timestamp, now: Timestamp) -> Option<Wait> {
-        let plain = |reason: WaitReason| Wait {
-            reason,
-            since: updated_at,
-            node_id: None,
-            until: None,
-            child_run_id: None,
-            kind: None,
-        };
+        let plain = |reason: WaitReason| Wait::new(reason, updated_at);
         match status {
             RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => None,
             RunStatus::Paused => Some(plain(WaitReason::Paused)),
@@ -134,12 +148,10 @@ impl Rest {
         let asked = self.asked.as_ref()?;
         let reason = if asked.is_about_budget { WaitReason::Budget } else { WaitReason::Question };
         Some(Wait {
-            reason,
-            since: asked.since,
             node_id: Some(asked.node.clone()),
             until: asked.expires_at,
-            child_run_id: None,
             kind: Some(asked.kind),
+            ..Wait::new(reason, asked.since)
         })
     }
 

@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::providers::Providers;
 use crate::rate::{Limited, RateLimit};
 use crate::seams::Seams;
+use crate::starts::Starts;
 use crate::token::Links;
 use crate::turns::Turns;
 use crate::v2::version::Majors;
@@ -141,6 +142,8 @@ pub struct ServerConfig {
     pub answer_bytes_inflight: u64,
     /// Per key; zero is off.
     pub requests_per_second: u32,
+    /// How many runs may be started; shared with whoever sets other limits.
+    pub starts: Arc<Starts>,
     /// Per subscription; zero is off.
     pub signed_posts_per_minute: u32,
     pub unsigned_posts_per_minute: u32,
@@ -207,6 +210,7 @@ impl Default for ServerConfig {
             unkeyed_body_bytes_inflight: 32 * 1024 * 1024,
             answer_bytes_inflight: 256 * 1024 * 1024,
             requests_per_second: 0,
+            starts: Arc::default(),
             signed_posts_per_minute: 0,
             unsigned_posts_per_minute: 60,
             hosts: HostNames::Any,
@@ -329,6 +333,7 @@ pub struct Host {
     pub app: App,
     pub(crate) load: Load,
     pub(crate) rate: RateLimit<KeyId>,
+    pub(crate) starts: Arc<Starts>,
     pub(crate) posts: Posts,
     /// Refusals that are told of a key; beyond it they are only logged.
     pub(crate) refusals: RateLimit<KeyId>,
@@ -347,6 +352,7 @@ impl Host {
         Self {
             load: Load::new(&app.config),
             rate: RateLimit::new(Limited::Key, app.config.requests_per_second),
+            starts: Arc::clone(&app.config.starts),
             posts: Posts::new(
                 app.config.signed_posts_per_minute,
                 app.config.unsigned_posts_per_minute,

@@ -43,6 +43,8 @@ mod outcomes;
 mod packs;
 #[path = "contract/prompts.rs"]
 mod prompts;
+#[path = "contract/queues.rs"]
+mod queues;
 #[path = "contract/records.rs"]
 mod records;
 #[path = "contract/retention.rs"]
@@ -370,6 +372,12 @@ contract! {
         of_changes_at_once_one_is_kept
         a_deployment_is_its_tenants_own
         a_repeated_request_to_deploy_gets_its_first_outcome;
+    queues:
+        however_many_runs_of_one_tenant_wait_another_has_its_turn
+        limits_hold_for_all_hosts_together
+        a_place_ends_with_its_lease
+        a_higher_priority_goes_first_and_what_is_awaited_waits_for_no_limit
+        hosts_that_look_at_once_take_no_more_than_the_limit;
     records:
         a_record_moves_one_version_at_a_time
         an_expectation_that_does_not_hold_leaves_everything_as_it_was

@@ -99,6 +99,7 @@ impl Asker<'_> {
         let sent = self.sent.difference(&request);
         self.call.clear_call(|| self.prices.foresee(&request)).await?;
         request.idempotency_key = once.id.to_string();
+        request.run = Some(self.call.run.clone());
         if let Some(name) = &self.credential {
             request.key = Some(self.call.secret(name).await?);
         }

@@ -94,6 +94,7 @@ mod tests {
             idempotency_key: String::new(),
             key: None,
             call_prefix: String::new(),
+            run: None,
         }
     }
 

@@ -136,6 +136,7 @@ mod tests {
             idempotency_key: "key".to_owned(),
             key: None,
             call_prefix: String::new(),
+            run: None,
         }
     }
 

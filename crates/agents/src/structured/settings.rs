@@ -134,6 +134,7 @@ impl Settings {
             idempotency_key: String::new(),
             key: None,
             call_prefix: super::MockAi::place(&call.tenant, &call.attempt.node),
+            run: None,
         })
     }
 }

@@ -33,6 +33,7 @@ async fn every_published_agent_gets_an_answer_that_its_schema_accepts() {
                 idempotency_key: String::new(),
                 key: None,
                 call_prefix: "inv-0".to_owned(),
+                run: None,
             };
             let turn = Scripted.turn(&request, &mut ()).await.unwrap();
             let answer = serde_json::from_str(&turn.text).unwrap();

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use callboard_agents::ToolFault;
 use callboard_core::backoff;
-use callboard_protocol::Timestamp;
+use callboard_protocol::{Tenant, Timestamp};
 
 use super::session::Session;
-use super::{McpError, McpServer, McpSurroundings, connect};
+use super::{McpError, McpServer, McpSurroundings, McpWay, connect};
 
 /// Some servers download themselves when they are first started.
 const START_WITHIN: Duration = Duration::from_secs(30);
@@ -38,6 +39,13 @@ struct Failed {
 }
 
 impl Server {
+    /// Whether a tenant's requests may go to this server, as the tenant's lists say.
+    pub(super) fn admit(&self, tenant: &Tenant) -> Result<(), ToolFault> {
+        let McpWay::Url { url, .. } = &self.settings.way else { return Ok(()) };
+        let admitted = self.surroundings.egress.admit_of(tenant, url);
+        admitted.map_err(|error| ToolFault::Refused(error.to_string()))
+    }
+
     pub(super) fn new(settings: McpServer, surroundings: McpSurroundings) -> Self {
         let (state, connecting) = Default::default();
         Self { settings, surroundings, state, connecting }

@@ -50,6 +50,7 @@ impl Tool for McpTool {
         let gone =
             |why: String| ToolFault::Unavailable(format!("the MCP server is not there: {why}"));
         let server = self.server.upgrade().ok_or_else(|| gone("the host stops".to_owned()))?;
+        server.admit(call.tenant)?;
         let session = server.session().await.map_err(|error| gone(error.to_string()))?;
         if let Some((held, decided)) = call.credentials.zip(credential(&server.settings)) {
             held.note(decided);

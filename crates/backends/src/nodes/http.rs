@@ -150,7 +150,9 @@ impl Fetch {
                 most: MOST_BODY,
             };
             // The way out limits each exchange; this limits the reading of an endless answer too.
-            let sent = tokio::time::timeout(request.timeout, self.egress.send(outgoing)).await;
+            let sent =
+                tokio::time::timeout(request.timeout, self.egress.send_of(&call.tenant, outgoing))
+                    .await;
             let answer =
                 sent.map_err(|_| EgressError::NoAnswer("no answer in time".to_owned()))??;
             let follows = matches!(request.method, Method::Get | Method::Head);

@@ -60,7 +60,7 @@ impl ToolNodes {
             McpRead::Prompt(text("name"), arguments.unwrap_or_default())
         };
         call.dispatch(&once, 0, None).await?;
-        let read = servers.read(server, read, Duration::from_millis(within)).await;
+        let read = servers.read(&call.tenant, server, read, Duration::from_millis(within)).await;
         let read = read.map_err(|fault| match fault {
             ToolFault::Failed(why) if is_resource => failed("mcp_resource_not_read", why),
             ToolFault::Failed(why) => failed("mcp_prompt_not_found", why),

@@ -80,7 +80,7 @@ impl Fetch {
                 within: call.within,
                 most: MOST_BODY,
             };
-            let answer = self.egress.send(outgoing).await;
+            let answer = self.egress.send_of(call.tenant, outgoing).await;
             if let (Err(EgressError::Refused(_)), Some(held)) = (&answer, call.credentials) {
                 held.blocked();
             }

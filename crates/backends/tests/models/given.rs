@@ -213,6 +213,7 @@ pub(crate) fn request() -> ModelRequest {
         idempotency_key: "effect-1".into(),
         key: None,
         call_prefix: "inv-0".into(),
+        run: None,
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) async fn scheduling(
 ) -> Result<Answer, Problem> {
     let missed = play.missed_ticks.unwrap_or(3).min(MOST_TICKS);
     let new = NewSchedule {
+        priority: callboard_core::Priority::Normal,
         id: fresh("sched_").into(),
         owner: caller.owner(),
         mode: caller.scope.mode,

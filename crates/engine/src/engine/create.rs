@@ -9,6 +9,7 @@ use callboard_core::{Birth, HostLimits, Inadmissible, Plan, Run, RunBudget, RunL
 use callboard_protocol::{InvocationSource, Object, RunStatus, Timestamp};
 
 use super::{Done, Engine, EngineError, Remember};
+use crate::concurrency::Queue;
 use crate::decisions::{Lane, Undecided};
 use crate::directory::workflow_of;
 use crate::drive::Granted;
@@ -116,6 +117,8 @@ impl Engine {
         let place = match self.inner.stop.is_cancelled() {
             true => None,
             false if run.birth().parent.is_some() => Some(self.inner.places.take_anyway(tenant)),
+            // Whether there is a place only the database can say, for all hosts together.
+            false if self.inner.waiting.limits().bounds(&Queue::of(run.birth())) => None,
             false => self.inner.places.take(tenant),
         };
         let until = self.inner.lease_end();

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use callboard_protocol::{
-    HeartbeatId, HeartbeatStatus, Object, Owner, Principal, RosterId, RunId, Timestamp, WorkflowId,
+    HeartbeatId, HeartbeatStatus, Object, Owner, Principal, RosterId, RunId, Tenant, Timestamp,
+    WorkflowId,
 };
 
 use crate::store::Scope;
@@ -15,7 +16,7 @@ use crate::store::Scope;
 #[async_trait]
 pub trait Observe: fmt::Debug + Send + Sync {
     /// What is seen, in as few words as distinguish one state from another, and with nothing of the content.
-    async fn observe(&self, probe: &Probe) -> Result<Object, ObserveError>;
+    async fn observe(&self, tenant: &Tenant, probe: &Probe) -> Result<Object, ObserveError>;
 }
 
 /// Nothing could be seen.

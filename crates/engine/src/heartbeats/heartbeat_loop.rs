@@ -108,8 +108,8 @@ impl HeartbeatLoop {
             return Ok(());
         }
         let eyes = Arc::clone(&self.inner.eyes);
-        let probe = heartbeat.state.probe.clone();
-        self.beat(heartbeat, async move { eyes.observe(&probe).await }).await.map(drop)
+        let (probe, tenant) = (heartbeat.state.probe.clone(), heartbeat.place.tenant.clone());
+        self.beat(heartbeat, async move { eyes.observe(&tenant, &probe).await }).await.map(drop)
     }
 
     /// Whether the run of the last change is still under way: one is enough.

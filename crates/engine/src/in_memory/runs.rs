@@ -1,6 +1,5 @@
 //! Runs: made, appended to, listed, claimed.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +10,7 @@ use callboard_protocol::{MemoryId, ProviderUsage, RosterId, RunId, Timestamp};
 
 use super::effects::StoredEffect;
 use super::{InMemoryStore, StoredRun, Tables, index, unknown};
+use crate::concurrency::{AtWork, Queue};
 use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
@@ -18,9 +18,9 @@ use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
 use crate::retention::{Removable, RemovableCount};
 use crate::roster::{Spent, USAGE};
 use crate::store::{
-    Append, Batch, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest, Filter,
-    Found, InboxFilter, InboxItem, Listed, NewRun, Opened, Outcome, Page, Realm, Row, Scope,
-    Standing, Store, StoreError, Tenure, Turns,
+    Append, Batch, Chosen, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
+    Filter, Found, InboxFilter, InboxItem, Listed, NewRun, Opened, Outcome, Page, Realm, Row,
+    Scope, Standing, Store, StoreError, Tenure, Turns,
 };
 
 #[async_trait]
@@ -437,24 +437,25 @@ impl Tables {
             .filter_map(|run| run.head.wake_at)
             .filter(|wake_at| *wake_at > request.at)
             .min();
+        let held = self.runs.values().filter(|run| run.tenure.lease_until.is_some());
+        let at_work = AtWork::of(held.map(|run| (Queue::of(&run.birth), 1)));
         let mut due: Vec<&mut StoredRun> = self
             .runs
             .values_mut()
             .filter(|run| run.is_claimable(request.at, request.lapsed_at))
             .collect();
         due.sort_by_key(|run| (run.head.wake_at, run.ordinal));
-        let mut turns = Turns::new(request);
+        let mut turns = Turns::new(request, at_work);
         for run in due {
-            let tenant = run.birth.owner.tenant.clone();
-            let Ok(()) = turns.offer(tenant.as_str(), || Ok::<_, Infallible>(run));
+            turns.offer(run.due(), run);
         }
-        let (chosen, has_more) = turns.chosen();
-        let tenants = chosen.iter().map(|run| run.birth.owner.tenant.clone()).collect();
-        let claims = chosen.into_iter().map(|run| {
+        let Chosen { runs, has_more, held_back } = turns.chosen();
+        let claims = runs.into_iter().map(|(tenant, run)| {
             let (claim, tenure) = run.tenure.claimed(run.birth.run_id.clone(), request);
             run.set(tenure);
-            claim
+            (claim, tenant)
         });
-        Claimed { claims: claims.collect(), tenants, has_more, next }
+        let (claims, tenants) = claims.unzip();
+        Claimed { claims, tenants, has_more, next, held_back }
     }
 }

@@ -1,13 +1,14 @@
 //! One run as its rows say it: birth, head, log, lease.
 
-use callboard_core::{Birth, Entry, Head, InterruptView, is_budget_question};
+use callboard_core::{Birth, Entry, Head, InterruptView, Priority, is_budget_question};
 use callboard_protocol::{
-    Event, ProviderUsage, RosterId, RunCost, RunMetrics, RunSnapshot, Timestamp,
+    Event, ProviderUsage, RosterId, RunCost, RunMetrics, RunSnapshot, RunStatus, Timestamp,
 };
 use serde_json::Value;
 
+use crate::concurrency::Queue;
 use crate::roster::USAGE;
-use crate::store::{Filter, Listed, Recorded, Row, StoreError, Tenure};
+use crate::store::{DueRun, Filter, Listed, Recorded, Row, StoreError, Tenure};
 use crate::wait::{AskedQuestion, NewestEvent, Rest, WaitedChild};
 
 pub(super) struct StoredRun {
@@ -28,6 +29,22 @@ impl StoredRun {
     pub(super) fn is_claimable(&self, at: Timestamp, lapsed_at: Timestamp) -> bool {
         self.tenure.wake_at.is_some_and(|wake_at| wake_at <= at)
             && self.tenure.lease_until.is_none_or(|until| until <= lapsed_at)
+    }
+
+    pub(super) fn due(&self) -> DueRun {
+        DueRun {
+            queue: Queue::of(&self.birth),
+            rank: self.rank(),
+            wake_at: self.head.wake_at.unwrap_or_default(),
+            has_place: self.tenure.lease_until.is_some(),
+        }
+    }
+
+    fn rank(&self) -> i32 {
+        match self.head.status {
+            RunStatus::Cancelling => Priority::AT_ONCE,
+            _ => self.birth.rank(),
+        }
     }
 
     pub(super) fn set(&mut self, tenure: Tenure) {
@@ -86,6 +103,7 @@ impl StoredRun {
             trigger_source: self.birth.attribution.as_ref().map(|it| it.trigger_source.clone()),
             tags: self.birth.tags.clone(),
             metrics: self.metrics(),
+            priority: "",
             wait: None,
             rest: self.rest(),
         }
@@ -101,6 +119,8 @@ impl StoredRun {
             is_held: self.tenure.holder.is_some(),
             wake_at: self.head.wake_at,
             asked: self.asked(),
+            agents: Queue::agents_of(&self.birth),
+            rank: self.rank(),
             ..Rest::default()
         };
         if let Some(folded) = &folded {

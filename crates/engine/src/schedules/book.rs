@@ -1,6 +1,6 @@
 //! What people do with schedules: make, change, remove, run now.
 
-use callboard_core::{Cron, ScheduleError, within_horizon};
+use callboard_core::{Cron, Priority, ScheduleError, within_horizon};
 use callboard_protocol::{
     Object, Owner, RosterId, ScheduleId, Timestamp, TriggerSource, WorkflowId,
 };
@@ -30,6 +30,7 @@ pub struct NewSchedule {
     pub inputs: Object,
     pub overlap: Overlap,
     pub missed: MissedFire,
+    pub priority: Priority,
     pub enabled: bool,
 }
 
@@ -41,6 +42,7 @@ pub struct ScheduleChange {
     pub inputs: Option<Object>,
     pub overlap: Option<Overlap>,
     pub missed: Option<MissedFire>,
+    pub priority: Option<Priority>,
     pub enabled: Option<bool>,
 }
 
@@ -78,6 +80,7 @@ impl Scheduler {
             timing: new.timing,
             overlap: new.overlap,
             missed: new.missed,
+            priority: new.priority,
             enabled: new.enabled,
             principal: new.owner.principal,
             created_at: now,
@@ -131,7 +134,8 @@ impl Scheduler {
         let touches_definition = is_timed_anew
             || change.inputs.is_some()
             || change.overlap.is_some()
-            || change.missed.is_some();
+            || change.missed.is_some()
+            || change.priority.is_some();
         if schedule.trigger.is_some() && touches_definition {
             return Err(BookError::Declared(schedule.workflow));
         }
@@ -144,6 +148,7 @@ impl Scheduler {
         state.timing = change.timing.unwrap_or_else(|| state.timing.clone());
         state.overlap = change.overlap.unwrap_or(state.overlap);
         state.missed = change.missed.unwrap_or(state.missed);
+        state.priority = change.priority.unwrap_or(state.priority);
         state.enabled = change.enabled.unwrap_or(state.enabled);
         state.updated_at = now;
         if is_timed_anew || is_resumed {

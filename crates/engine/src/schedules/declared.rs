@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use callboard_core::{Cron, Plan, ScheduleError};
+use callboard_core::{Cron, Plan, Priority, ScheduleError};
 use callboard_protocol::{
     Object, Owner, ScheduleId, Tenant, Timestamp, TriggerType, WorkflowId, WorkflowTrigger, hex,
 };
@@ -25,6 +25,8 @@ struct Config {
     missed_fire_policy: MissedFire,
     #[serde(default)]
     overlap: Overlap,
+    #[serde(default)]
+    priority: Priority,
     #[serde(default)]
     inputs: Object,
 }
@@ -77,6 +79,7 @@ fn declared(
         timing: Timing::Cron { cron: config.cron, timezone },
         overlap: config.overlap,
         missed: config.missed_fire_policy,
+        priority: config.priority,
         enabled: true,
         principal: owner.principal.clone(),
         created_at: now,

@@ -239,6 +239,7 @@ pub(super) fn order(schedule: &Schedule, slot: Slot) -> Order {
     }
     Order {
         inputs: schedule.inputs.clone(),
+        configurable: schedule.state.priority.configurable(),
         metadata: Some(metadata),
         ..Order::new(
             Target::Workflow(schedule.workflow.clone()),

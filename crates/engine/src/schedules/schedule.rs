@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use callboard_core::{Cron, ScheduleError};
+use callboard_core::{Cron, Priority, ScheduleError};
 use callboard_protocol::{
     Object, Owner, Principal, RosterId, RunId, ScheduleId, Timestamp, WorkflowId,
 };
@@ -38,6 +38,9 @@ pub struct ScheduleState {
     pub overlap: Overlap,
     #[serde(default)]
     pub missed: MissedFire,
+    /// Of its runs.
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
     pub enabled: bool,
     /// Who registered it, and in whose name its runs act.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -103,6 +103,7 @@ mod tests {
                 timing,
                 overlap: Overlap::Skip,
                 missed,
+                priority: callboard_core::Priority::Normal,
                 enabled: true,
                 principal: None,
                 created_at: next,

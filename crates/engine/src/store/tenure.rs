@@ -166,6 +166,7 @@ mod tests {
             most: 1,
             share: 1,
             held: std::collections::BTreeMap::new(),
+            limits: std::sync::Arc::default(),
         };
         let (claim, tenure) =
             held().with_wake_requested(RunStatus::Running).claimed("r".into(), &request);

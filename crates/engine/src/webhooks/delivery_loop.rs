@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use callboard_protocol::{Dialect, Timestamp, WebhookId};
+use callboard_protocol::{Dialect, Tenant, Timestamp, WebhookId};
 
 use super::callback::SignCallbacks;
 use super::circuit::Circuit;
@@ -122,7 +122,7 @@ impl DeliveryLoop {
     ) -> Result<(), RegistrationError> {
         let Registration { id, url, events, tags, care, secret, dialect } = registration;
         let events = EventFilter::read(events)?;
-        self.inner.deliver.admit(&url).await?;
+        self.inner.deliver.admit(&scope.tenant, &url).await?;
         let webhook = Webhook {
             id,
             scope,
@@ -143,8 +143,8 @@ impl DeliveryLoop {
 
     /// Whether a run's questions may be brought to this address. A name that nobody knows now is looked up again when
     /// there is a question.
-    pub async fn admit_callback(&self, url: &str) -> Result<(), DeliverError> {
-        match self.inner.deliver.admit(url).await {
+    pub async fn admit_callback(&self, tenant: &Tenant, url: &str) -> Result<(), DeliverError> {
+        match self.inner.deliver.admit(tenant, url).await {
             Err(DeliverError::NoAnswer(_)) => Ok(()),
             admitted => admitted,
         }

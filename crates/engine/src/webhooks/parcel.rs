@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::Sha256;
 
-use callboard_protocol::{RunId, Timestamp, hex};
+use callboard_protocol::{RunId, Tenant, Timestamp, hex};
 
 use super::callback::TranslatedEvent;
 use super::delivery::Delivery;
@@ -55,12 +55,13 @@ pub(super) fn pack_projected(
     if let Some(workspace) = &delivery.workspace {
         body["workspaceId"] = workspace.as_str().into();
     }
-    let names = Names { url: &delivery.webhook.url, webhook: &told.webhook_id, kind: &told.kind };
+    let names = Names { webhook: &told.webhook_id, kind: &told.kind, ..delivery.names() };
     enclose(names, secret, body.to_string(), at)
 }
 
 /// What stands around a body, in the words of its major.
 pub(super) struct Names<'a> {
+    tenant: &'a Tenant,
     url: &'a str,
     webhook: &'a str,
     kind: &'a str,
@@ -68,7 +69,8 @@ pub(super) struct Names<'a> {
 
 impl Delivery {
     pub(super) fn names(&self) -> Names<'_> {
-        Names { url: &self.webhook.url, webhook: self.webhook.id.as_str(), kind: &self.event.kind }
+        let (webhook, kind) = (self.webhook.id.as_str(), self.event.kind.as_str());
+        Names { tenant: &self.tenant, url: &self.webhook.url, webhook, kind }
     }
 }
 
@@ -99,7 +101,8 @@ pub(super) fn enclose(
     for family in FAMILIES {
         headers.extend(own.map(|(name, value)| (format!("{family}{name}"), value.to_owned())));
     }
-    Ok(Parcel { url: names.url.to_owned(), headers, body, within: WITHIN })
+    let (tenant, url) = (names.tenant.clone(), names.url.to_owned());
+    Ok(Parcel { tenant, url, headers, body, within: WITHIN })
 }
 
 /// How far a receiver lets the clocks of both sides differ.

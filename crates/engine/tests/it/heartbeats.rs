@@ -29,7 +29,11 @@ struct Outside {
 
 #[async_trait]
 impl Observe for Outside {
-    async fn observe(&self, _probe: &Probe) -> Result<Object, ObserveError> {
+    async fn observe(
+        &self,
+        _: &callboard_protocol::Tenant,
+        _probe: &Probe,
+    ) -> Result<Object, ObserveError> {
         self.looks.fetch_add(1, Ordering::Relaxed);
         let slow = *self.slow.lock().unwrap();
         tokio::time::sleep(slow).await;

@@ -16,6 +16,7 @@ mod memory;
 mod metrics;
 mod orchestras;
 mod patience;
+mod queues;
 mod replays;
 mod retention;
 mod retries;

@@ -293,6 +293,10 @@ pub(super) fn configurable(host: &Host) -> Object {
             "type": "string",
             "description": "How much of an agent's reasoning is recorded: summary, full or off.",
         },
+        "callboard.priority": {
+            "type": "string",
+            "description": "Which of the tenant's runs goes first where not all can be at work: low, normal or high.",
+        },
         "escalationThreshold": {
             "type": "number", "min": 0, "max": 1,
             "description": "The confidence below which an agent's result waits for a person.",

@@ -27,6 +27,7 @@ pub(super) async fn say(
     Shaped(body): Shaped<Chat>,
 ) -> Result<Response, Problem> {
     let order = order(&host, &caller, &body.text).await?;
+    host.starts.admit(&caller, Some(&order.target), host.now())?;
     let engine = &host.app.engine;
     let answer = |done: &callboard_engine::Done| roster::fired(&done.run);
     settle(keyed.as_ref(), answer, |remember| engine.create(order, remember)).await

@@ -53,8 +53,9 @@ pub(super) async fn create(
                 Dialect::V2 => problem.with("field", "callbackUrl"),
             }
         };
-        host.app.deliveries.admit_callback(url).await.map_err(refused)?;
+        host.app.deliveries.admit_callback(&caller.scope.tenant, url).await.map_err(refused)?;
     }
+    host.starts.admit(&caller, Some(&order.target), host.now())?;
     let trace = order.trace.clone();
     let mut span = None;
     let answered = settle(keyed.as_ref(), describe, |remember| async {

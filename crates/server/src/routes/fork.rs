@@ -38,6 +38,7 @@ pub(super) async fn fork(
     let order = order((&caller, speaks), run, body)?;
     let options = configurable::read_ones(&order.overlay.configurable, speaks.0);
     strict::overlay(&host, &caller, &order.source, &options).await?;
+    host.starts.admit(&caller, None, host.now())?;
     let (source, from, mode) = (order.source.clone(), order.from, order.mode);
     let describe = move |done: &Done| {
         let forked = ForkedRun::of(done.run.clone(), source.clone(), from, mode, done.status);

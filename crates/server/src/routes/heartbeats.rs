@@ -102,7 +102,7 @@ pub(super) async fn create(
     }
     // What could never be looked at is refused here, where somebody reads the answer.
     let refused = |error: DeliverError| Problem::invalid_at("url", &error.to_string());
-    host.app.deliveries.admit_callback(&url).await.map_err(refused)?;
+    host.app.deliveries.admit_callback(&caller.scope.tenant, &url).await.map_err(refused)?;
     let new = NewHeartbeat {
         id: format!("hb_{}", uuid::Uuid::now_v7().simple()).into(),
         owner: caller.owner(),

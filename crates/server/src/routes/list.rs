@@ -74,8 +74,9 @@ pub(super) async fn list(
         search.page(&host, &caller, filter, size).await?
     };
     let next_cursor = next.as_ref().map(cursor_of);
-    let now = host.now();
-    let runs = runs.into_iter().map(|run| run.judged(now)).collect();
+    let (now, waiting) = (host.now(), host.app.engine.waiting());
+    let tenant = &caller.scope.tenant;
+    let runs = runs.into_iter().map(|run| run.judged(tenant, now, waiting)).collect();
     Answer::json(StatusCode::OK, &RunList { runs, next_cursor })
 }
 

@@ -43,6 +43,7 @@ pub(super) async fn retry(
     let body = if is_empty { RetryRun::default() } else { parse(&body)? };
     let inputs = body.inputs.unwrap_or_default();
     let order = order(&caller, run, (body.latest, Some(inputs.clone())), body.from);
+    host.starts.admit(&caller, None, host.now())?;
     let planned = host.app.engine.plan_retry(&caller.scope, order).await?;
     strict::known_inputs(planned.workflow_definition(), &inputs, "inputs")?;
     let (source, from_seq, nodes) =

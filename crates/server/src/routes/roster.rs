@@ -159,6 +159,7 @@ pub(super) async fn fire(
     let fire =
         Fired { workflow: workflow.clone(), inputs, source: TriggerSource::Manual, over: None };
     let order = order(&host, &caller, &id, fire).await?;
+    host.starts.admit(&caller, Some(&order.target), host.now())?;
     strict::inputs(&host, &caller, &workflow, &order.inputs, "inputs").await?;
     let engine = &host.app.engine;
     settle(keyed.as_ref(), |done| fired(&done.run), |remember| engine.create(order, remember)).await

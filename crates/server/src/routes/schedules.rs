@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use callboard_core::{HORIZON_TEXT, ScheduleError};
+use callboard_core::{HORIZON_TEXT, Priority, ScheduleError};
 use callboard_engine::{
     BookError, MissedFire, NewSchedule, Overlap, Schedule, ScheduleChange, ScheduleFilter, Timing,
     TurnOutcome,
@@ -40,6 +40,7 @@ pub(super) struct CreateSchedule {
     inputs: Option<Object>,
     overlap: Option<Overlap>,
     missed_fire_policy: Option<MissedFire>,
+    priority: Option<Priority>,
     enabled: Option<bool>,
 }
 
@@ -53,6 +54,7 @@ pub(super) struct ChangeSchedule {
     inputs: Option<Object>,
     overlap: Option<Overlap>,
     missed_fire_policy: Option<MissedFire>,
+    priority: Option<Priority>,
     enabled: Option<bool>,
 }
 
@@ -83,6 +85,8 @@ struct ScheduleDoc {
     input_names: Vec<String>,
     overlap: Overlap,
     missed_fire_policy: MissedFire,
+    #[serde(skip_serializing_if = "Priority::is_normal")]
+    priority: Priority,
     enabled: bool,
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,6 +131,7 @@ pub(super) async fn create(
         inputs,
         overlap: body.overlap.unwrap_or_default(),
         missed: body.missed_fire_policy.unwrap_or_default(),
+        priority: body.priority.unwrap_or_default(),
         enabled: body.enabled.unwrap_or(true),
     };
     let schedule = host.app.scheduler.add(new).await.map_err(problem)?;
@@ -200,6 +205,7 @@ pub(super) async fn change(
         inputs: body.inputs,
         overlap: body.overlap,
         missed: body.missed_fire_policy,
+        priority: body.priority,
         enabled: body.enabled,
     };
     let schedule = host.app.scheduler.change(&caller.scope, &id, change).await.map_err(problem)?;
@@ -298,6 +304,7 @@ fn document(schedule: Schedule) -> ScheduleDoc {
         input_names: schedule.inputs.keys().cloned().collect(),
         overlap: state.overlap,
         missed_fire_policy: state.missed,
+        priority: state.priority,
         enabled: state.enabled,
         description,
         next_fire_at: state.next_slot.filter(|_| state.enabled),

@@ -151,8 +151,9 @@ impl Spend {
         runs.retain(|run| cost(run) > 0.0);
         runs.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
         runs.truncate(DEAREST);
-        let now = host.now();
-        self.dearest_runs = runs.into_iter().map(|run| run.judged(now)).collect();
+        let (now, waiting) = (host.now(), host.app.engine.waiting());
+        let tenant = &caller.scope.tenant;
+        self.dearest_runs = runs.into_iter().map(|run| run.judged(tenant, now, waiting)).collect();
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! A run's options: nested and closed in the second major, flat keys within.
 
+use callboard_core::PRIORITY;
 use callboard_protocol::{Dialect, Object};
 use serde_json::{Value, json};
 
@@ -9,6 +10,8 @@ use crate::problem::Problem;
 const VERSION: u64 = 1;
 /// Options that only the first major has are shown under this vendor's name.
 const ORG: &str = "callboard";
+/// What the option of the first major is called there.
+const OWN_PRIORITY: &str = "priority";
 
 /// Where an option of the second major stands in the first.
 enum Place {
@@ -74,6 +77,18 @@ pub(crate) fn flat(nested: Object) -> Result<Object, Problem> {
                 let is_org = |(org, said): (&String, &Value)| is_org(org) && said.is_object();
                 if !orgs.iter().all(is_org) {
                     return Err(invalid(".extensions", "must be objects under names of vendors"));
+                }
+                let mut orgs = orgs;
+                if let Some(Value::Object(ours)) = orgs.get_mut(ORG)
+                    && let Some(priority) = ours.remove(OWN_PRIORITY)
+                {
+                    told.insert(PRIORITY.to_owned(), priority);
+                    if ours.is_empty() {
+                        orgs.remove(ORG);
+                    }
+                }
+                if orgs.is_empty() {
+                    continue;
                 }
                 told.insert(name, orgs.into());
             }
@@ -176,6 +191,9 @@ pub(crate) fn nested(mut flat: Object) -> Value {
         }
         None => Object::new(),
     };
+    if let Some(priority) = flat.remove(PRIORITY) {
+        flat.insert(OWN_PRIORITY.to_owned(), priority);
+    }
     if !flat.is_empty() {
         let ours = extensions.entry(ORG).or_insert_with(|| json!({}));
         if let Value::Object(ours) = ours {
@@ -274,6 +292,14 @@ mod tests {
         let flat = read_all(sent.clone()).unwrap_or_default();
         assert_eq!(flat["ai"], json!({ "provider": "p", "model": "m" }));
         assert_eq!(flat["reasoningVerbosity"], "off");
+        assert_eq!(told(flat), sent);
+    }
+
+    #[test]
+    fn the_priority_is_an_extension_of_ours() {
+        let sent = json!({ "version": 1, "extensions": { "callboard": { "priority": "high" } } });
+        let flat = read_all(sent.clone()).unwrap_or_default();
+        assert_eq!(flat, json!({ "callboard.priority": "high" }));
         assert_eq!(told(flat), sent);
     }
 

@@ -172,6 +172,10 @@ async fn r1_the_document_as_a_whole() {
           "description": "What the run may use: maxTokens, maxCostUsd, maxToolCalls, maxRetries, modelAllow, modelDeny, thresholdPercent, onExhaustion.",
           "type": "object"
         },
+        "callboard.priority": {
+          "description": "Which of the tenant's runs goes first where not all can be at work: low, normal or high.",
+          "type": "string"
+        },
         "escalationThreshold": {
           "description": "The confidence below which an agent's result waits for a person.",
           "max": 1,

@@ -38,6 +38,7 @@ mod interrupts;
 mod isolation;
 mod kept_runs;
 mod keys;
+mod limits;
 mod live;
 mod load;
 mod loops;

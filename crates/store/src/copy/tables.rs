@@ -126,6 +126,8 @@ pub(crate) const TABLES: &[Table] = &[
             ("due_at", Number),
             ("holder", Text),
             ("epoch", Number),
+            ("agents", Text),
+            ("priority", Small),
         ],
         sqlite: Some(SQLITE_RUNS),
         postgres: Some(POSTGRES_RUNS),

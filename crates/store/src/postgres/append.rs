@@ -27,6 +27,7 @@ const APPEND: &str = "WITH given AS MATERIALIZED (SELECT * FROM unnest(
      moved AS (
          UPDATE runs SET status = given.status, version = given.version, updated_at = given.updated_at,
              ended_at = given.ended_at, ended_as = given.ended_as,
+             priority = CASE WHEN given.status = 'cancelling' THEN 1000 ELSE runs.priority END,
              wake_at = CASE WHEN given.leaves_holder AND runs.holder IS NOT NULL
                  THEN runs.wake_at ELSE given.wake_at END,
              holder = CASE WHEN given.leaves_holder THEN runs.holder ELSE given.holder END,

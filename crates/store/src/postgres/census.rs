@@ -1,11 +1,13 @@
 //! Counting what operators watch of a database that hosts share.
 
-use callboard_engine::{Census, Kind, RunGroup, StoreError, WATCHED, Wakes};
+use tokio_postgres::Row;
+
+use callboard_engine::{Census, Kind, Queue, QueuePlace, RunGroup, StoreError, WATCHED, Wakes};
 use callboard_protocol::{InterruptKind, Timestamp};
 
 use super::PostgresStore;
 use super::fault::Fault;
-use super::rows::{name, status, time, unsigned, value};
+use super::rows::{name, optional_name, status, time, unsigned, value};
 
 /// A run whose child has moved is due, whatever its own time is.
 const RUNS: &str = "SELECT status, coalesce(lease_until > $2, false) AS is_held,
@@ -13,12 +15,21 @@ const RUNS: &str = "SELECT status, coalesce(lease_until > $2, false) AS is_held,
              WHERE asked.run = runs.id AND asked.about_budget) AS is_about_budget,
          CASE WHEN wake_at <= $1 OR EXISTS (SELECT 1 FROM wakes WHERE wakes.run = runs.id) THEN 0
              WHEN wake_at IS NULL THEN 2 ELSE 1 END::bigint AS wakes,
-         count(*), min(updated_at)
-     FROM runs WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4";
+         count(*), min(updated_at), queued.tenant, queued.workflow_id, queued.agents, queued.priority
+     FROM runs LEFT JOIN LATERAL (SELECT runs.tenant, runs.workflow_id, runs.agents, runs.priority
+         WHERE runs.wake_at <= $1 AND coalesce(runs.lease_until <= $2, true)) AS queued ON true
+     WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4, 7, 8, 9, 10";
 
 const QUESTIONS: &str = "SELECT kind, count(*), min(requested_at) FROM interrupts GROUP BY kind";
 
 const RECORDS: &str = "SELECT kind, count(*) FROM records WHERE kind = ANY($1) GROUP BY kind";
+
+fn place(row: &Row) -> Result<Option<QueuePlace>, Fault> {
+    let Some(tenant) = optional_name(row, 6)? else { return Ok(None) };
+    let (workflow, agents) = (name(row, 7)?.into(), name(row, 8)?);
+    let queue = Queue { tenant: tenant.into(), workflow, agents };
+    Ok(Some(QueuePlace { queue, rank: value(row, 9)? }))
+}
 
 impl PostgresStore {
     /// Leases are judged by the clock that only counts.
@@ -33,6 +44,7 @@ impl PostgresStore {
                 wakes: Wakes::from_number(value(&row, 3)?),
                 runs: unsigned(&row, 4)?,
                 since: time(&row, 5)?,
+                place: place(&row)?,
             });
         }
         for row in session.rows(QUESTIONS, &[]).await? {

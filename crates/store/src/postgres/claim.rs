@@ -1,35 +1,70 @@
 //! Claims: taking due runs, renewing leases, releasing them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tokio_postgres::Row;
 
-use callboard_engine::{Claim, ClaimOrigin, ClaimRequest, Claimed, Turns};
+use callboard_engine::{
+    AtWork, Chosen, Claim, ClaimOrigin, ClaimRequest, Claimed, DueRun, Queue, Turns,
+};
 use callboard_protocol::{ENGINE_VERSION, RunId, Tenant, Timestamp};
 
 use super::fault::Fault;
-use super::rows::{limit, millis, name, optional_time, signed, unsigned, value};
+use super::latch;
+use super::rows::{limit, millis, name, optional_time, signed, time, unsigned, value};
 use super::session::{Params, Session};
 use super::text::stored;
 
 /// Runs that are due and not under a valid lease, the longest overdue first, and those whose child has moved before all
-/// others. Of one tenant no more are read than can be taken, but all are counted.
-pub(super) const DUE: &str = "WITH woken AS (SELECT DISTINCT run FROM wakes),
-     due AS (
-         (SELECT id, run_id, tenant, 0 AS wake_at FROM runs
+/// others.
+pub(super) const DUE: &str = "WITH woken AS (SELECT DISTINCT run FROM wakes)
+     SELECT * FROM (
+         (SELECT id, tenant, workflow_id, agents, priority, 0::bigint AS wake_at, lease_until IS NOT NULL FROM runs
           WHERE id IN (SELECT run FROM woken) AND ended_at IS NULL
-              AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $5)
+              AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $4
+          LIMIT $5)
          UNION ALL
-         (SELECT id, run_id, tenant, wake_at FROM runs
-          WHERE wake_at <= $1 AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $5
+         (SELECT id, tenant, workflow_id, agents, priority, wake_at, lease_until IS NOT NULL FROM runs
+          WHERE wake_at <= $1 AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $4
               AND id NOT IN (SELECT run FROM woken)
-          ORDER BY wake_at, id LIMIT $3)),
-     ranked AS (
-         SELECT id, tenant, wake_at, row_number() OVER (PARTITION BY tenant ORDER BY wake_at, id) AS turn,
-             count(*) OVER () AS total
-         FROM due)
-     SELECT id, tenant, total FROM ranked WHERE turn <= $4 ORDER BY wake_at, id";
+          ORDER BY wake_at, id LIMIT $3)) AS due
+     ORDER BY wake_at, id";
+
+/// Those whose child has moved, and those whose holder was lost.
+const FIRST: &str = "SELECT id, tenant, workflow_id, agents, priority,
+         CASE WHEN lease_until IS NULL THEN 0 ELSE wake_at END AS wake_at, lease_until IS NOT NULL FROM runs
+     WHERE ended_at IS NULL AND engine_version <= $4 AND (
+         (id IN (SELECT run FROM wakes) AND (lease_until IS NULL OR lease_until <= $2))
+         OR (lease_until IS NOT NULL AND lease_until <= $2 AND wake_at <= $1))
+     ORDER BY wake_at, id LIMIT $3";
+
+/// Every queue that has runs which nobody holds, with their priority: each is one step, however many runs it has.
+const QUEUES: &str = "WITH RECURSIVE queues AS (
+         (SELECT tenant, workflow_id, agents, priority FROM runs
+          WHERE lease_until IS NULL AND wake_at IS NOT NULL
+          ORDER BY tenant, workflow_id, agents, priority LIMIT 1)
+         UNION ALL
+         SELECT later.* FROM queues, LATERAL (
+             SELECT tenant, workflow_id, agents, priority FROM runs
+             WHERE lease_until IS NULL AND wake_at IS NOT NULL
+                 AND (runs.tenant, runs.workflow_id, runs.agents, runs.priority)
+                     > (queues.tenant, queues.workflow_id, queues.agents, queues.priority)
+             ORDER BY tenant, workflow_id, agents, priority LIMIT 1) AS later)
+     SELECT * FROM queues LIMIT $1";
+
+/// The longest overdue of each of the given queues.
+const QUEUED: &str = "SELECT due.* FROM unnest($4::text[], $5::text[], $6::text[], $7::integer[], $8::bigint[])
+         AS queue (tenant, workflow_id, agents, priority, most), LATERAL (
+             SELECT id, tenant, workflow_id, agents, priority, wake_at, false FROM runs
+             WHERE runs.tenant = queue.tenant AND runs.workflow_id = queue.workflow_id
+                 AND runs.agents = queue.agents AND runs.priority = queue.priority
+                 AND lease_until IS NULL AND wake_at IS NOT NULL AND wake_at <= $1 AND engine_version <= $2
+             ORDER BY wake_at, id LIMIT least(queue.most, $3)) AS due";
+
+const HELD: &str =
+    "SELECT tenant, workflow_id, agents, count(*) FROM runs WHERE lease_until IS NOT NULL
+     GROUP BY tenant, workflow_id, agents";
 
 pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > $1";
 
@@ -48,14 +83,27 @@ const TAKE: &str = "WITH free AS MATERIALIZED (
 /// How often a claimer looks again when others have taken all that it had chosen.
 const LOOKS: usize = 8;
 
+/// With limits, hosts take turns: each sees what the one before has taken.
 pub(super) async fn claim(session: &Session, request: &ClaimRequest) -> Result<Claimed, Fault> {
+    if request.limits.is_empty() {
+        return claim_now(session, request).await;
+    }
+    session.begin().await?;
+    latch::hold(session, &["claims"]).await?;
+    let claimed = claim_now(session, request).await?;
+    session.commit().await?;
+    Ok(claimed)
+}
+
+async fn claim_now(session: &Session, request: &ClaimRequest) -> Result<Claimed, Fault> {
     let next = session.row(NEXT, &[&request.at.as_millis()]).await?;
     let next = next.map_or(Ok(None), |row| optional_time(&row, 0))?;
     let mut claimed = Claimed { next, ..Claimed::default() };
     for _ in 0..LOOKS {
-        let (chosen, has_more) = choose(session, request).await?;
+        let Chosen { runs, has_more, held_back } = choose(session, request).await?;
+        let chosen: Vec<i64> = runs.into_iter().map(|(_, id)| id).collect();
         let mut taken = take(session, request, &chosen).await?;
-        claimed.has_more = has_more;
+        (claimed.has_more, claimed.held_back) = (has_more, held_back);
         // The database answers in no order.
         for id in &chosen {
             if let Some((claim, tenant)) = taken.remove(id) {
@@ -70,20 +118,74 @@ pub(super) async fn claim(session: &Session, request: &ClaimRequest) -> Result<C
     Ok(claimed)
 }
 
-/// Whose turn it is, and whether others are due.
-async fn choose(session: &Session, request: &ClaimRequest) -> Result<(Vec<i64>, bool), Fault> {
-    let looked_at = limit(Turns::<i64>::MOST_LOOKED_AT);
+/// Whose turn it is, and what others wait for.
+async fn choose(session: &Session, request: &ClaimRequest) -> Result<Chosen<i64>, Fault> {
+    let at_work = match request.limits.is_empty() {
+        true => AtWork::default(),
+        false => at_work(session).await?,
+    };
     let (at, lapsed_at) = (request.at.as_millis(), request.lapsed_at.as_millis());
     let engine = i32::try_from(ENGINE_VERSION).unwrap_or(i32::MAX);
-    let params: Params<'_> = &[&at, &lapsed_at, &looked_at, &limit(request.most), &engine];
-    let rows = session.rows(DUE, params).await?;
-    let total = rows.first().map_or(Ok(0), |row| unsigned(row, 2))?;
-    let mut turns = Turns::new(request);
-    for row in &rows {
-        turns.offer(&name(row, 1)?, || value(row, 0))?;
+    let (few, many) = (limit(request.most + 1), limit(Turns::<i64>::MOST_LOOKED_AT));
+    let rows = session.rows(DUE, &[&at, &lapsed_at, &few, &engine, &many]).await?;
+    let mut turns = Turns::new(request, at_work.clone());
+    // Most of the time no more is due than can be taken.
+    if rows.len() <= request.most {
+        offer(&mut turns, &rows, &mut HashSet::new())?;
+        return Ok(turns.chosen());
     }
-    let (chosen, has_more) = turns.chosen();
-    Ok((chosen, has_more || total > rows.len() as u64))
+    let mut turns = Turns::new(request, at_work);
+    let mut offered = HashSet::new();
+    let first = session.rows(FIRST, &[&at, &lapsed_at, &many, &engine]).await?;
+    offer(&mut turns, &first, &mut offered)?;
+    let (mut tenants, mut workflows, mut agents, mut ranks, mut rooms) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for row in session.rows(QUEUES, &[&many]).await? {
+        let rank: i32 = value(&row, 3)?;
+        let room = turns.room(&queue(&row, 0)?, rank);
+        if room > 0 {
+            tenants.push(value::<String>(&row, 0)?);
+            workflows.push(value::<String>(&row, 1)?);
+            agents.push(value::<String>(&row, 2)?);
+            ranks.push(rank);
+            rooms.push(limit(room));
+        }
+    }
+    let each = limit((Turns::<i64>::MOST_LOOKED_AT / tenants.len().max(1)).max(1));
+    let of: Params<'_> = &[&at, &engine, &each, &tenants, &workflows, &agents, &ranks, &rooms];
+    let queued = session.rows(QUEUED, of).await?;
+    offer(&mut turns, &queued, &mut offered)?;
+    Ok(Chosen { has_more: true, ..turns.chosen() })
+}
+
+async fn at_work(session: &Session) -> Result<AtWork, Fault> {
+    let rows = session.rows(HELD, &[]).await?;
+    let counted = |row: &Row| -> Result<(Queue, usize), Fault> {
+        Ok((queue(row, 0)?, usize::try_from(unsigned(row, 3)?).unwrap_or(usize::MAX)))
+    };
+    Ok(AtWork::of(rows.iter().map(counted).collect::<Result<Vec<_>, _>>()?))
+}
+
+fn queue(row: &Row, first: usize) -> Result<Queue, Fault> {
+    let (tenant, workflow) = (name(row, first)?.into(), name(row, first + 1)?.into());
+    Ok(Queue { tenant, workflow, agents: name(row, first + 2)? })
+}
+
+/// Offers each row once.
+fn offer(
+    turns: &mut Turns<'_, i64>,
+    rows: &[Row],
+    offered: &mut HashSet<i64>,
+) -> Result<(), Fault> {
+    for row in rows {
+        let id = value(row, 0)?;
+        if offered.insert(id) {
+            let (queue, rank) = (queue(row, 1)?, value(row, 4)?);
+            let (wake_at, has_place) = (time(row, 5)?, value(row, 6)?);
+            turns.offer(DueRun { queue, rank, wake_at, has_place }, id);
+        }
+    }
+    Ok(())
 }
 
 type Taken = HashMap<i64, (Claim, Tenant)>;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use callboard_core::Birth;
-use callboard_engine::{Claim, Outcome, StoreError};
+use callboard_engine::{Claim, Outcome, Queue, StoreError};
 use callboard_protocol::RunId;
 
 use super::fault::Fault;
@@ -64,11 +64,11 @@ fn statement() -> String {
              $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
              $16::bigint[], $17::bigint[], $18::bigint[], $19::boolean[], $20::text[], $21::text[], $22::text[],
              $23::bigint[], $24::text[], $25::text[], $26::bytea[], $27::bytea[], $28::text[], $29::bytea[],
-             $30::bytea[], $31::integer[], $32::text[], $33::bigint[]
+             $30::bytea[], $31::integer[], $32::text[], $33::bigint[], $34::text[], $35::integer[]
          ) AS given (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
              created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of, prefix_length,
              is_replay, roster_id, trigger_source, charged_to, forked_from, parent, record, sealed_inputs,
-             sealed_delivery, digest, key, request, outcome_status, body, expires_at)),
+             sealed_delivery, digest, key, request, outcome_status, body, expires_at, queue_agents, priority)),
          kept AS (
              INSERT INTO outcomes (key, request, status, body, made_at, expires_at)
              SELECT key, request, outcome_status, body, created_at, expires_at FROM given
@@ -77,10 +77,12 @@ fn statement() -> String {
          born AS (
              INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version,
                  stamped_version, created_at, updated_at, status, version, wake_at, holder, epoch, lease_until,
-                 prefix_of, prefix_length, is_replay, roster_id, trigger_source, charged_to, forked_from, parent)
+                 prefix_of, prefix_length, is_replay, roster_id, trigger_source, charged_to, forked_from, parent,
+                 agents, priority)
              SELECT run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
                  created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of,
-                 prefix_length, is_replay, roster_id, trigger_source, charged_to, forked_from, parent
+                 prefix_length, is_replay, roster_id, trigger_source, charged_to, forked_from, parent, queue_agents,
+                 priority
              FROM given WHERE key IS NULL OR key IN (SELECT key FROM kept)
              RETURNING id, run_id, tenant, test, created_at),
          recorded AS (
@@ -91,12 +93,12 @@ fn statement() -> String {
          tagged AS (
              INSERT INTO run_tags (run, place, tag, tenant, test, created_at)
              SELECT born.id, tags.place, tags.tag, born.tenant, born.test, born.created_at
-             FROM unnest($34::text[], $35::integer[], $36::text[]) AS tags (run_id, place, tag)
+             FROM unnest($36::text[], $37::integer[], $38::text[]) AS tags (run_id, place, tag)
              JOIN born USING (run_id)),
          performed AS (
              INSERT INTO run_agents (run, agent, tenant, test, created_at)
              SELECT born.id, agents.agent, born.tenant, born.test, born.created_at
-             FROM unnest($37::text[], $38::text[]) AS agents (run_id, agent) JOIN born USING (run_id))
+             FROM unnest($39::text[], $40::text[]) AS agents (run_id, agent) JOIN born USING (run_id))
          SELECT run_id FROM born"
     )
 }
@@ -209,6 +211,8 @@ async fn insert(
         each!(outcomes, |it| it.map(|it| i32::from(it.status))),
         each!(outcomes, |it| it.map(|it| stored(&it.body))),
         each!(outcomes, |it| it.map(|it| it.expires_at.as_millis())),
+        each!(births, |it| Queue::agents_of(it)),
+        each!(births, |it| it.rank()),
         &named.tagged,
         &named.places,
         &named.tags,

@@ -36,7 +36,7 @@ const COLUMNS: &str = "SELECT runs.run_id, runs.workflow_id, runs.status, runs.c
          CASE WHEN EXISTS (SELECT 1 FROM wakes WHERE wakes.run = runs.id) THEN 0 ELSE runs.wake_at END,
          asked.node, asked.kind, asked.requested_at, asked.expires_at, asked.about_budget,
          folded.child_run, folded.child_node, folded.retrying,
-         newest.kind, newest.node, newest.at, newest.payload";
+         newest.kind, newest.node, newest.at, newest.payload, runs.agents, runs.priority";
 
 const JOINED: &str = " LEFT JOIN LATERAL (
              SELECT coalesce(sum(input_tokens), 0)::bigint AS input, coalesce(sum(output_tokens), 0)::bigint AS output,
@@ -133,6 +133,7 @@ fn line(row: &Row) -> Result<Listed, Fault> {
         trigger_source: optional_name(row, 6)?,
         tags: names(row, 7)?,
         metrics: metrics(row)?,
+        priority: "",
         wait: None,
         rest: rest(row)?,
     })
@@ -160,6 +161,8 @@ fn rest(row: &Row) -> Result<Rest, Fault> {
         child: child.map(|(run, node)| WaitedChild { run: run.into(), node: node.into() }),
         retrying: optional_name(row, 22)?.map(NodeId::from),
         retry_at: None,
+        agents: name(row, 27)?,
+        rank: value(row, 28)?,
     };
     Ok(rest.with_newest(newest(row)?))
 }

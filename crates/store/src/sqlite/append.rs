@@ -120,7 +120,7 @@ fn update_head(
     execute(
         db,
         "UPDATE runs SET status = ?2, version = ?3, updated_at = ?4, wake_at = ?5, holder = ?6, lease_until = ?7,
-             wake_requested = ?8 WHERE id = ?1",
+             wake_requested = ?8, priority = CASE WHEN ?2 = 'cancelling' THEN 1000 ELSE priority END WHERE id = ?1",
         params![
             before.id,
             head.status.as_str(),

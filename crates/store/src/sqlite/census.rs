@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use callboard_core::BUDGET_QUESTION;
-use callboard_engine::{Census, RunGroup, StoreError, WATCHED, Wakes};
+use callboard_engine::{Census, Queue, QueuePlace, RunGroup, StoreError, WATCHED, Wakes};
 use callboard_protocol::{InterruptKind, Timestamp};
 
 use super::SqliteStore;
@@ -13,14 +13,28 @@ use super::fault::Fault;
 use super::open::DATABASE;
 use super::rows::{status, time, unsigned};
 
+/// A column of the queue, for runs that could go on.
+macro_rules! queued {
+    ($column:literal) => {
+        concat!(
+            "CASE WHEN wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?2) THEN ",
+            $column,
+            " END"
+        )
+    };
+}
+
 /// Runs that have not ended are found in the index of those that are not completed, which is small.
-pub(super) const RUNS: &str = "SELECT status, lease_until IS NOT NULL AND lease_until > ?2,
+pub(super) const RUNS: &str = concat!(
+    "SELECT status, lease_until IS NOT NULL AND lease_until > ?2,
          status LIKE 'waiting-%' AND EXISTS (SELECT 1 FROM interrupts AS asked
              WHERE asked.run = runs.id AND asked.data ->> 'artifactType' = ?3),
          CASE WHEN wake_at IS NULL THEN 2 WHEN wake_at <= ?1 THEN 0 ELSE 1 END,
-         count(*), min(updated_at)
-     FROM runs INDEXED BY runs_by_status
-     WHERE status <> 'completed' AND status NOT IN ('failed', 'cancelled') GROUP BY 1, 2, 3, 4";
+         count(*), min(updated_at), ",
+    queued!("tenant"), ", ", queued!("workflow_id"), ", ", queued!("agents"), ", ", queued!("priority"),
+    " FROM runs INDEXED BY runs_by_status
+     WHERE status <> 'completed' AND status NOT IN ('failed', 'cancelled') GROUP BY 1, 2, 3, 4, 7, 8, 9, 10"
+);
 
 pub(super) const QUESTIONS: &str =
     "SELECT kind, count(*), min(requested_at) FROM interrupts GROUP BY kind";
@@ -38,6 +52,16 @@ impl SqliteStore {
     }
 }
 
+fn place(row: &Row<'_>, first: usize) -> Result<Option<QueuePlace>, Fault> {
+    let Some(tenant) = row.get::<_, Option<String>>(first)? else { return Ok(None) };
+    let queue = Queue {
+        tenant: tenant.into(),
+        workflow: row.get::<_, String>(first + 1)?.into(),
+        agents: row.get(first + 2)?,
+    };
+    Ok(Some(QueuePlace { queue, rank: row.get(first + 3)? }))
+}
+
 fn count(db: &Connection, now: Timestamp, counted: Timestamp) -> Result<Census, Fault> {
     let mut census = Census::default();
     let mut select = db.prepare_cached(RUNS)?;
@@ -51,6 +75,7 @@ fn count(db: &Connection, now: Timestamp, counted: Timestamp) -> Result<Census, 
             wakes: Wakes::from_number(row.get(3)?),
             runs: unsigned(row, 4)?,
             since: time(row, 5)?,
+            place: place(row, 6)?,
         });
     }
     let mut select = db.prepare_cached(QUESTIONS)?;

@@ -1,18 +1,54 @@
 //! Claims: taking due runs, renewing a lease, releasing it.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
-use callboard_engine::{Claim, ClaimRequest, Claimed, Tenure, Turns};
-use callboard_protocol::{HostId, RunId, Tenant, Timestamp};
+use callboard_engine::{
+    AtWork, Chosen, Claim, ClaimRequest, Claimed, DueRun, Queue, Tenure, Turns,
+};
+use callboard_protocol::{HostId, RunId, Timestamp};
 
 use super::append::{Stored, set_tenure};
 use super::fault::Fault;
-use super::rows::{execute, signed, unsigned};
+use super::rows::{execute, signed, time, unsigned};
+
+/// What is read of a due run.
+macro_rules! due_columns {
+    () => {
+        "SELECT id, run_id, epoch, holder, tenant, workflow_id, agents, priority, wake_at, lease_until IS NOT NULL
+         FROM runs "
+    };
+}
 
 /// Runs that are due and not under a valid lease, the longest overdue first.
-pub(super) const DUE: &str = "SELECT id, run_id, epoch, holder, tenant FROM runs
-     WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?3)
-     ORDER BY wake_at, id LIMIT ?2";
+pub(super) const DUE: &str = concat!(
+    due_columns!(),
+    "WHERE wake_at <= ?1 AND (lease_until IS NULL OR lease_until <= ?2) ORDER BY wake_at, id LIMIT ?3"
+);
+
+/// Those whose holder was lost.
+pub(super) const LAPSED: &str = concat!(
+    due_columns!(),
+    "INDEXED BY runs_held WHERE lease_until IS NOT NULL AND lease_until <= ?2 AND wake_at <= ?1 LIMIT ?3"
+);
+
+/// Those of one queue and one priority, the longest overdue first.
+pub(super) const QUEUED: &str = concat!(
+    due_columns!(),
+    "INDEXED BY runs_waiting WHERE lease_until IS NULL AND wake_at IS NOT NULL AND tenant = ?2 AND workflow_id = ?3
+         AND agents = ?4 AND priority = ?5 AND wake_at <= ?1
+     ORDER BY wake_at LIMIT ?6"
+);
+
+/// The queue after a given one that has runs which nobody holds: however many it has, it is one step.
+pub(super) const NEXT_QUEUE: &str =
+    "SELECT tenant, workflow_id, agents, priority FROM runs INDEXED BY runs_waiting
+     WHERE lease_until IS NULL AND wake_at IS NOT NULL
+         AND (tenant, workflow_id, agents, priority) > (?1, ?2, ?3, ?4)
+     ORDER BY tenant, workflow_id, agents, priority LIMIT 1";
+
+pub(super) const HELD: &str =
+    "SELECT tenant, workflow_id, agents, count(*) FROM runs INDEXED BY runs_held
+     WHERE lease_until IS NOT NULL GROUP BY tenant, workflow_id, agents";
 
 pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > ?1";
 
@@ -23,51 +59,108 @@ pub(super) const VOID: &str = "UPDATE runs SET lease_until = NULL, wake_at = 0
 pub(super) fn claim(db: &Connection, request: &ClaimRequest) -> Result<Claimed, Fault> {
     let at = request.at.as_millis();
     let next: Option<i64> = db.prepare_cached(NEXT)?.query_row([at], |row| row.get(0))?;
-    let (chosen, has_more) = due(db, request)?;
+    let Chosen { runs, has_more, held_back } = choose(db, request)?;
     let (mut claims, mut tenants) = (Vec::new(), Vec::new());
-    for (id, (claim, tenure), tenant) in chosen {
+    for (tenant, (id, (claim, tenure))) in runs {
         set_tenure(db, id, &tenure)?;
         claims.push(claim);
         tenants.push(tenant);
     }
-    Ok(Claimed { claims, tenants, has_more, next: next.map(Timestamp::from_millis) })
+    Ok(Claimed { claims, tenants, has_more, next: next.map(Timestamp::from_millis), held_back })
 }
 
-/// A row, its claim to be with what is kept of it, and whose it is.
-type DueRun = (i64, (Claim, Tenure), Tenant);
+/// A row, and its claim to be with what is kept of it.
+type FoundRun = (i64, (Claim, Tenure));
 
-fn due(db: &Connection, request: &ClaimRequest) -> Result<(Vec<DueRun>, bool), Fault> {
-    let few = select_due(db, request, request.most + 1)?;
-    match few {
-        // Most of the time no more is due than can be taken.
-        (few, count) if count <= request.most => Ok(few),
-        _ => Ok(select_due(db, request, Turns::<DueRun>::MOST_LOOKED_AT)?.0),
-    }
-}
-
-/// What is chosen among the first `most` that are due, and how many those are.
-fn select_due(
-    db: &Connection,
-    request: &ClaimRequest,
-    most: usize,
-) -> Result<((Vec<DueRun>, bool), usize), Fault> {
-    let mut select = db.prepare_cached(DUE)?;
+fn choose(db: &Connection, request: &ClaimRequest) -> Result<Chosen<FoundRun>, Fault> {
+    let at_work = if request.limits.is_empty() { AtWork::default() } else { at_work(db)? };
+    let mut turns = Turns::new(request, at_work.clone());
     let (at, lapsed_at) = (request.at.as_millis(), request.lapsed_at.as_millis());
-    let mut rows = select.query(params![at, signed(most as u64), lapsed_at])?;
-    let (mut turns, mut count) = (Turns::new(request), 0);
+    let few = signed(request.most as u64 + 1);
+    let count = offer(db, &mut turns, request, DUE, params![at, lapsed_at, few])?;
+    // Most of the time no more is due than can be taken.
+    if count <= request.most {
+        return Ok(turns.chosen());
+    }
+    let mut turns = Turns::new(request, at_work);
+    let most = signed(Turns::<FoundRun>::MOST_LOOKED_AT as u64);
+    offer(db, &mut turns, request, LAPSED, params![at, lapsed_at, most])?;
+    let mut open = Vec::new();
+    for (queue, rank) in queues(db)? {
+        let room = turns.room(&queue, rank);
+        if room > 0 {
+            open.push((queue, rank, room));
+        }
+    }
+    let each = (Turns::<FoundRun>::MOST_LOOKED_AT / open.len().max(1)).max(1);
+    for (Queue { tenant, workflow, agents }, rank, room) in open {
+        let most = signed(room.min(each) as u64);
+        let of = params![at, tenant.as_str(), workflow.as_str(), agents, rank, most];
+        offer(db, &mut turns, request, QUEUED, of)?;
+    }
+    Ok(Chosen { has_more: true, ..turns.chosen() })
+}
+
+fn at_work(db: &Connection) -> Result<AtWork, Fault> {
+    let mut select = db.prepare_cached(HELD)?;
+    let mut rows = select.query([])?;
+    let mut held = Vec::new();
     while let Some(row) = rows.next()? {
-        let tenant = row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?;
-        turns.offer(tenant, || due_run(row, request, tenant))?;
+        let runs = usize::try_from(unsigned(row, 3)?).unwrap_or(usize::MAX);
+        held.push((queue(row, 0)?, runs));
+    }
+    Ok(AtWork::of(held))
+}
+
+/// Every queue that has runs which nobody holds, with their priority.
+fn queues(db: &Connection) -> Result<Vec<(Queue, i32)>, Fault> {
+    let mut select = db.prepare_cached(NEXT_QUEUE)?;
+    let mut found: Vec<(Queue, i32)> = Vec::new();
+    while found.len() < Turns::<FoundRun>::MOST_LOOKED_AT {
+        let first = (Queue::default(), i32::MIN);
+        let (Queue { tenant, workflow, agents }, rank) = found.last().unwrap_or(&first);
+        let mut rows = select.query(params![tenant.as_str(), workflow.as_str(), agents, rank])?;
+        let Some(row) = rows.next()? else { break };
+        let next = (queue(row, 0)?, row.get(3)?);
+        drop(rows);
+        found.push(next);
+    }
+    Ok(found)
+}
+
+fn queue(row: &Row<'_>, first: usize) -> Result<Queue, Fault> {
+    Ok(Queue {
+        tenant: row.get::<_, String>(first)?.into(),
+        workflow: row.get::<_, String>(first + 1)?.into(),
+        agents: row.get(first + 2)?,
+    })
+}
+
+/// Offers what a statement finds; answers how many those are.
+fn offer(
+    db: &Connection,
+    turns: &mut Turns<'_, FoundRun>,
+    request: &ClaimRequest,
+    sql: &str,
+    params: &[&dyn ToSql],
+) -> Result<usize, Fault> {
+    let mut select = db.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        let due = DueRun {
+            queue: queue(row, 4)?,
+            rank: row.get(7)?,
+            wake_at: time(row, 8)?,
+            has_place: row.get(9)?,
+        };
+        let holder = row.get::<_, Option<String>>(3)?.map(HostId::from);
+        let before = Tenure { epoch: unsigned(row, 2)?, holder, ..Tenure::default() };
+        let claim = before.claimed(row.get::<_, String>(1)?.into(), request);
+        turns.offer(due, (row.get(0)?, claim));
         count += 1;
     }
-    Ok((turns.chosen(), count))
-}
-
-fn due_run(row: &Row<'_>, request: &ClaimRequest, tenant: &str) -> Result<DueRun, Fault> {
-    let holder = row.get::<_, Option<String>>(3)?.map(HostId::from);
-    let before = Tenure { epoch: unsigned(row, 2)?, holder, ..Tenure::default() };
-    let claim = before.claimed(row.get::<_, String>(1)?.into(), request);
-    Ok((row.get(0)?, claim, tenant.into()))
+    Ok(count)
 }
 
 pub(super) fn renew(

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_core::Birth;
-use callboard_engine::{Claim, StoreError};
+use callboard_engine::{Claim, Queue, StoreError};
 
 use super::fault::Fault;
 use super::outcome;
@@ -54,9 +54,9 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
         db,
         "INSERT INTO runs (run_id, tenant, workspace, test, workflow_id, scope_id, engine_version, stamped_version,
              created_at, updated_at, status, version, wake_at, holder, epoch, lease_until, prefix_of, prefix_length,
-             is_replay, roster_id, trigger_source, charged_to, forked_from)
+             is_replay, roster_id, trigger_source, charged_to, forked_from, agents, priority)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
-             ?20, ?21, ?22, ?23)
+             ?20, ?21, ?22, ?23, ?24, ?25)
          ON CONFLICT (run_id) DO NOTHING",
         params![
             birth.run_id.as_str(),
@@ -82,6 +82,8 @@ fn insert_head(db: &Connection, run: &SealedRun) -> Result<i64, Fault> {
             birth.attribution.as_ref().map(|attribution| attribution.trigger_source.as_str()),
             birth.charged_to.as_ref().map(|member| member.as_str()),
             prefix.map(|prefix| prefix.source),
+            Queue::agents_of(birth),
+            birth.rank(),
         ],
     )?;
     if inserted == 0 {

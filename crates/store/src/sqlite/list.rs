@@ -123,6 +123,7 @@ fn line(db: &Connection, row: &Row<'_>) -> Result<Listed, Fault> {
         trigger_source: row.get(6)?,
         tags: tags(db, id)?,
         metrics: metrics(db, id)?,
+        priority: "",
         wait: None,
         rest: rest(row, 8)?,
     })

@@ -32,6 +32,29 @@ fn the_queue_is_read_by_its_index() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// However many runs of one tenant wait, another's are found in one step.
+#[test]
+fn queues_are_read_by_their_indexes() -> anyhow::Result<()> {
+    let next = plan(claim::NEXT_QUEUE)?;
+    assert!(
+        next.contains("USING INDEX runs_waiting ((tenant,workflow_id,agents,priority)>"),
+        "{next}"
+    );
+    let queued = plan(claim::QUEUED)?;
+    assert!(
+        queued.contains(
+            "tenant=? AND workflow_id=? AND agents=? AND priority=? AND wake_at>? AND wake_at<?"
+        ),
+        "{queued}"
+    );
+    let held = plan(claim::HELD)?;
+    assert!(held.contains("INDEX runs_held"), "{held}");
+    for plan in [next, queued, held] {
+        assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_operators_watch_is_counted_without_reading_completed_runs() -> anyhow::Result<()> {
     let counted = plan(census::RUNS)?;

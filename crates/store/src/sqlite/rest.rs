@@ -21,7 +21,8 @@ pub(super) const REST: &str = "runs.holder IS NOT NULL, runs.wake_at,
          FROM snapshots AS folded WHERE folded.run = runs.id AND folded.version = runs.version) END,
     CASE WHEN runs.status IN ('running', 'cancelling') THEN
         (SELECT json_array(kind, node, at, payload ->> 'delayMs', payload ->> 'childRunId')
-         FROM events AS newest WHERE newest.run = runs.id AND newest.sequence = runs.version - 1) END";
+         FROM events AS newest WHERE newest.run = runs.id AND newest.sequence = runs.version - 1) END,
+    runs.agents, runs.priority";
 
 type Asked = (NodeId, InterruptKind, i64, Option<i64>, Option<String>);
 type Newest = (String, Option<NodeId>, i64, Option<u64>, Option<String>);
@@ -63,6 +64,8 @@ pub(super) fn rest(row: &Row<'_>, first: usize) -> Result<Rest, Fault> {
             .find(|(_, node)| node["status"] == "retrying")
             .map(|(node, _)| node.as_str().into()),
         retry_at: None,
+        agents: row.get(first + 5)?,
+        rank: row.get(first + 6)?,
     };
     Ok(rest.with_newest(newest.map(|(kind, node, at, delay_ms, child_run)| NewestEvent {
         kind,

@@ -1,6 +1,7 @@
 //! Days of members and tenants: what was recorded is counted once, and what was raised holds for its day.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use callboard_core::{Birth, Fork};
 use callboard_engine::{
@@ -179,6 +180,7 @@ pub(crate) async fn what_is_reserved_ends_with_its_run_and_with_its_holder(
             most,
             share: usize::MAX,
             held: BTreeMap::new(),
+            limits: Arc::default(),
         })
         .await?;
     assert_eq!(before().await?, Spent::default(), "who has taken over asks for itself");

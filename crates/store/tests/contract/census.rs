@@ -1,6 +1,6 @@
 //! What operators watch of a database, counted alike by both.
 
-use callboard_engine::{Batch, Census, Kind, Lease, NewRun, WaitReason};
+use callboard_engine::{Batch, Census, Kind, Lease, NewRun, WaitReason, Waiting};
 use callboard_protocol::RunStatus;
 
 use crate::Subject;
@@ -33,14 +33,22 @@ pub(crate) async fn waiting_runs_are_counted_by_reason(subject: Subject) -> anyh
         (WaitReason::Paused, 1),
         (WaitReason::Question, 0),
     ] {
-        assert_eq!(census.waiting(reason).0, runs, "{reason:?}: {census:?}");
+        assert_eq!(census.waiting(reason, &Waiting::default()).0, runs, "{reason:?}: {census:?}");
     }
-    assert_eq!(census.waiting(WaitReason::Timer).1, Some(at(2_000)), "since it moved last");
+    assert_eq!(
+        census.waiting(WaitReason::Timer, &Waiting::default()).1,
+        Some(at(2_000)),
+        "since it moved last"
+    );
     assert_eq!((census.held(), census.records_of(Kind::WebhookDelivery)), (1, 0));
     assert!(census.bytes > 0 && census.questions.is_empty(), "{census:?}");
     // The holder of the last one is gone.
     let census = counted(&subject, 9_001).await?;
-    assert_eq!((census.held(), census.waiting(WaitReason::NoFreePlace).0), (0, 3), "{census:?}");
+    assert_eq!(
+        (census.held(), census.waiting(WaitReason::NoFreePlace, &Waiting::default()).0),
+        (0, 3),
+        "{census:?}"
+    );
     Ok(())
 }
 

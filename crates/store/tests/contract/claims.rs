@@ -1,6 +1,7 @@
 //! Who may drive a run, and when it is due.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use callboard_engine::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, Claimed, Fence, Lease, NewRun, Store,
@@ -32,6 +33,7 @@ async fn claim_some(
             most,
             share: usize::MAX,
             held: BTreeMap::new(),
+            limits: Arc::default(),
         })
         .await
 }
@@ -51,7 +53,7 @@ fn claim(run: &str, host: &str, epoch: u64) -> Claim {
 /// These, and nothing else is due.
 fn all_of(claims: Vec<Claim>, next: Option<Timestamp>) -> Claimed {
     let tenants = vec!["acme".into(); claims.len()];
-    Claimed { claims, tenants, has_more: false, next }
+    Claimed { claims, tenants, has_more: false, next, ..Claimed::default() }
 }
 
 fn names(claimed: &Claimed) -> Vec<&str> {
@@ -355,6 +357,7 @@ pub(crate) async fn a_clock_that_was_put_forward_ends_no_lease(
         most: 10,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     assert_eq!(store.claim(&request).await?.claims, []);
     request.lapsed_at = at(11_000);
@@ -396,6 +399,7 @@ pub(crate) async fn a_tenant_gets_no_more_than_its_share(subject: Subject) -> an
         most: 1,
         share: 5,
         held,
+        limits: Arc::default(),
     };
     let claimed = store.claim(&request).await?;
     assert_eq!((names(&claimed), claimed.has_more), (vec!["few"], true), "it holds none");

@@ -1,6 +1,7 @@
 //! Session files of coding agents: kept while their run lasts, for whom it belongs to, by whoever holds it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use callboard_engine::{
     Append, Batch, Claim, ClaimOrigin, ClaimRequest, CodingSessions, Lease, NewRun, Store,
@@ -70,6 +71,7 @@ pub(crate) async fn a_session_of_a_past_holder_is_not_kept(
         most: 1,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     let present = store.claim(&request).await?.claims.remove(0);
     sessions.keep_session(&acme, &present, "home-1", "second".to_owned()).await?;

@@ -1,6 +1,7 @@
 //! R65: outward calls that are made once, whoever claims them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use callboard_core::Attempt;
 use callboard_engine::{
@@ -23,6 +24,7 @@ async fn held(store: &dyn Store) -> anyhow::Result<Claim> {
         most: 1,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     Ok(store.claim(&request).await?.claims.remove(0))
 }
@@ -79,6 +81,7 @@ pub(crate) async fn an_outcome_is_kept_before_it_is_used(
         most: 1,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     let claim = store.claim(&request).await?.claims.remove(0);
     let known = Begun::Known(settled("{\"sent\":1}"));
@@ -137,6 +140,7 @@ pub(crate) async fn only_the_holder_of_a_run_makes_its_calls(
         most: 1,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     let successor = store.claim(&request).await?.claims.remove(0);
     let late = store.begin_effect(&effect(0, &claim)).await;

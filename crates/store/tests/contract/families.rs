@@ -1,6 +1,7 @@
 //! Runs that have to do with one another: children that begin with an append, wakes, forks.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use callboard_core::{Birth, Fork};
 use callboard_engine::{Append, Batch, ClaimRequest, Fence, NewRun, Row, Store, StoreError, Then};
@@ -18,6 +19,7 @@ async fn due(store: &dyn Store, now: i64) -> Result<Vec<String>, StoreError> {
         most: 10,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     };
     let claimed = store.claim(&request).await?;
     Ok(claimed.claims.iter().map(|claim| claim.run.to_string()).collect())
@@ -85,6 +87,7 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             most: 1,
             share: usize::MAX,
             held: BTreeMap::new(),
+            limits: Arc::default(),
         };
         let claim = store.claim(&request).await?.claims.remove(0);
         let version = store.find(&acme(), &"child".into()).await?.map_or(0, |f| f.version);
@@ -106,6 +109,7 @@ pub(crate) async fn a_wake_during_a_claim_counts_when_the_run_is_given_back(
             most: 9,
             share: usize::MAX,
             held: BTreeMap::new(),
+            limits: Arc::default(),
         };
         let claim = store.claim(&again).await?.claims.remove(0);
         store.release(&claim, None, None).await?;

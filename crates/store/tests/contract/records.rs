@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use callboard_engine::{
     Batch, Claim, ClaimRequest, CounterChange, CounterQuery, Expected, Key, Kind, Record,
     RecordChange, RecordQuery, Scope, StoreError, Within,
@@ -208,6 +210,7 @@ pub(crate) async fn a_batch_of_a_past_holder_writes_nothing(
             most: 1,
             share: usize::MAX,
             held: BTreeMap::new(),
+            limits: Arc::default(),
         };
         let claimed = store.claim(&request).await?;
         claimed.claims.into_iter().next().ok_or_else(|| anyhow::anyhow!("nothing is due"))

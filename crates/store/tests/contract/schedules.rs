@@ -22,6 +22,7 @@ fn schedule(id: &str, wake_at: Option<i64>) -> Schedule {
         version: 1,
         wake_at: wake_at.map(at),
         state: ScheduleState {
+            priority: callboard_core::Priority::Normal,
             timing: Timing::Cron { cron: "0 9 * * *".to_owned(), timezone: "UTC".to_owned() },
             overlap: Overlap::Queue,
             missed: MissedFire::Skip,

@@ -88,6 +88,7 @@ fn request(host: &str, now: i64, most: usize) -> ClaimRequest {
         most,
         share: usize::MAX,
         held: BTreeMap::new(),
+        limits: Arc::default(),
     }
 }
 

@@ -19,6 +19,7 @@ fn request(task: &str, schema: Option<Value>) -> ModelRequest {
         idempotency_key: "e".to_owned(),
         key: None,
         call_prefix: "inv-0".to_owned(),
+        run: None,
     }
 }
 

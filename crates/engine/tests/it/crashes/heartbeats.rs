@@ -26,7 +26,11 @@ struct Outside(Arc<AtomicU64>);
 
 #[async_trait]
 impl Observe for Outside {
-    async fn observe(&self, _probe: &Probe) -> Result<Object, ObserveError> {
+    async fn observe(
+        &self,
+        _: &callboard_protocol::Tenant,
+        _probe: &Probe,
+    ) -> Result<Object, ObserveError> {
         let number = self.0.load(Ordering::Relaxed);
         Ok(Object::from_iter([("number".to_owned(), json!(number))]))
     }

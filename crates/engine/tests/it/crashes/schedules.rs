@@ -22,6 +22,7 @@ fn scheduler(host: &Host) -> Scheduler {
 
 async fn add(host: &Host, id: &str, timing: Timing) {
     let new = NewSchedule {
+        priority: callboard_core::Priority::Normal,
         id: id.into(),
         owner: owner(),
         mode: scope().mode,

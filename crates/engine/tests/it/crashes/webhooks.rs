@@ -28,7 +28,7 @@ struct Receiver;
 
 #[async_trait]
 impl Deliver for Receiver {
-    async fn admit(&self, _: &str) -> Result<(), DeliverError> {
+    async fn admit(&self, _: &callboard_protocol::Tenant, _: &str) -> Result<(), DeliverError> {
         Ok(())
     }
 

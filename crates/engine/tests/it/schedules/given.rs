@@ -118,6 +118,7 @@ pub(super) fn every_five_seconds(workflow: &str) -> NewSchedule {
     let timing = Timing::Cron { cron: "*/5 * * * * *".to_owned(), timezone: "UTC".to_owned() };
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NewSchedule {
+        priority: callboard_core::Priority::Normal,
         id: format!("sched_{:06}", NEXT.fetch_add(1, Ordering::Relaxed)).into(),
         owner: Owner { tenant: "default".into(), workspace: None, principal: Some("key_1".into()) },
         mode: scope().mode,

@@ -96,7 +96,7 @@ impl Post {
 
 #[async_trait]
 impl Deliver for Post {
-    async fn admit(&self, url: &str) -> Result<(), DeliverError> {
+    async fn admit(&self, _: &callboard_protocol::Tenant, url: &str) -> Result<(), DeliverError> {
         match self.receiver(url) {
             Receiver::Refuses => Err(DeliverError::Refused("not public".to_owned())),
             Receiver::Answers(_) | Receiver::Takes(_) | Receiver::Hangs | Receiver::Poisons => {

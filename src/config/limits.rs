@@ -68,6 +68,9 @@ pub(crate) struct Limits {
     pub(crate) max_driven_bytes: u64,
     pub(crate) concurrency: EveryTenant,
     pub(crate) runs_per_minute: EveryStart,
+    /// Of each tenant.
+    #[serde(deserialize_with = "whole::<_, _, 1, EXACT>")]
+    pub(crate) stored_runs: Option<u64>,
 }
 
 impl Default for Limits {
@@ -96,6 +99,7 @@ impl Default for Limits {
             max_driven_bytes: 256 * MIB,
             concurrency: EveryTenant::default(),
             runs_per_minute: EveryStart::default(),
+            stored_runs: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use callboard_core::EgressList;
-use callboard_engine::{Ceilings, Concurrency};
+use callboard_engine::{Ceilings, Concurrency, StoredLimits};
 
 use callboard_server::{StartLimits, StartsAMinute};
 
@@ -65,6 +65,8 @@ pub(crate) struct Tenant {
     concurrency: OneTenant,
     runs_per_minute: EveryStart,
     egress: Egress,
+    #[serde(deserialize_with = "whole::<_, _, 1, { 1 << 53 }>")]
+    stored_runs: Option<u64>,
 }
 
 /// Hosts that the tenant's requests may go to.
@@ -111,6 +113,16 @@ impl EveryStart {
 }
 
 impl Config {
+    /// How many runs tenants may have stored.
+    pub(crate) fn stored_limits(&self) -> StoredLimits {
+        let own =
+            |(name, tenant): (&String, &Tenant)| Some((name.as_str().into(), tenant.stored_runs?));
+        StoredLimits {
+            every: self.limits.stored_runs,
+            tenants: self.tenants.iter().filter_map(own).collect(),
+        }
+    }
+
     /// How many runs callers may start in a minute.
     pub(crate) fn start_limits(&self) -> StartLimits {
         let one = |(name, tenant): (&String, &Tenant)| {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callboard_engine::{Census, Clock, Elsewhere, Store, StoreError, SystemClock, audited};
+use callboard_protocol::Tenant;
 use callboard_server::{NotReady, Readiness};
 use callboard_store::{ConnectError, FolderLock, OpenError, PostgresStore, SealKey, SqliteStore};
 
@@ -75,6 +76,14 @@ impl Database {
         match self {
             Self::Embedded(store) => store.census(now, counted).await,
             Self::Shared(store) => store.census(now, counted).await,
+        }
+    }
+
+    /// How many runs of each tenant there are.
+    pub(super) async fn stored_runs(&self) -> Result<Vec<(Tenant, u64)>, StoreError> {
+        match self {
+            Self::Embedded(store) => store.stored_runs().await,
+            Self::Shared(store) => store.stored_runs().await,
         }
     }
 

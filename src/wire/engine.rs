@@ -73,6 +73,7 @@ pub(super) fn build(
         options: options(settings),
     });
     engine.set_concurrency(settings.config.concurrency());
+    engine.quotas().set(settings.config.stored_limits());
     models.limited.tell(engine.waiting());
     engine
 }

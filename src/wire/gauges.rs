@@ -78,6 +78,10 @@ impl Gauges {
     }
 
     async fn count(&self) -> Result<(), StoreError> {
+        let (quotas, now) = (self.engine.quotas(), self.engine.clock().now());
+        if !quotas.is_empty() {
+            quotas.counted(self.database.stored_runs().await?, now);
+        }
         let census = self.database.census().await?;
         show(&census, self.engine.waiting(), self.engine.clock().now());
         for ((provider, model), used) in self.spending.of_models().await? {

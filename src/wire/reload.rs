@@ -11,7 +11,7 @@ use serde_json::Value;
 use callboard_agents::{AgentRegistry, Installed, Policy};
 use callboard_backends::Egress;
 use callboard_core::{EgressList, HostLimits};
-use callboard_engine::{Clock as _, Concurrency, Engine, Scheduler, SystemClock};
+use callboard_engine::{Clock as _, Concurrency, Engine, Scheduler, StoredLimits, SystemClock};
 use callboard_protocol::Tenant;
 use callboard_server::{FileRoles, KeyRing, NotReloaded, Reload, Reloaded, StartLimits, Starts};
 
@@ -20,7 +20,7 @@ use crate::exit::CommandError;
 use crate::settings::Shown;
 
 /// What counts at once. Everything else is read by a start.
-const AT_ONCE: [&str; 18] = [
+const AT_ONCE: [&str; 19] = [
     "server.workflows",
     "server.packs",
     "packs.keys",
@@ -35,6 +35,7 @@ const AT_ONCE: [&str; 18] = [
     "budgets.",
     "roles.",
     "limits.runs_per_minute.",
+    "limits.stored_runs",
     "limits.concurrency.tenant",
     "limits.concurrency.workflows.",
     "limits.concurrency.agents.",
@@ -106,6 +107,7 @@ struct Fresh {
     concurrency: Concurrency,
     egress: BTreeMap<Tenant, EgressList>,
     starts: StartLimits,
+    stored: StoredLimits,
     values: Vec<(String, Value)>,
 }
 
@@ -134,6 +136,7 @@ fn read(again: &Again) -> Result<Fresh, Vec<CommandError>> {
         concurrency: settings.config.concurrency(),
         egress: settings.config.egress_lists(),
         starts: settings.config.start_limits(),
+        stored: settings.config.stored_limits(),
         values: values(shown),
     })
 }
@@ -166,6 +169,7 @@ impl Reload for Reloader {
         self.engine.set_concurrency(fresh.concurrency);
         self.egress.set_lists(fresh.egress);
         self.starts.set(fresh.starts);
+        self.engine.quotas().set(fresh.stored);
         if let Err(error) = self.scheduler.declare_again(&gone).await {
             tracing::warn!(%error, "schedules of workflows not taken up; the next reload or start does it");
         }

@@ -4,7 +4,7 @@
 //! queue and kept nowhere else, so a crash leaves no place taken: a run whose host died keeps its place until another
 //! host takes it over, and then it is that host's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use callboard_core::{Birth, Priority};
@@ -97,6 +97,28 @@ impl Concurrency {
     /// Whether runs of this queue may have to wait for others like them.
     pub fn bounds(&self, queue: &Queue) -> bool {
         !self.is_empty() && !self.of(queue).is_empty()
+    }
+
+    /// What holds for a tenant, by the keys of the file.
+    pub fn shown(&self, tenant: &Tenant) -> Vec<(String, usize)> {
+        let own = self.tenants.get(tenant);
+        let names = |of: fn(&Ceilings) -> &BTreeMap<String, usize>| -> BTreeSet<String> {
+            own.into_iter().chain([&self.every]).flat_map(|it| of(it).keys().cloned()).collect()
+        };
+        let queue = |workflow: &str, agents: String| Queue {
+            tenant: tenant.clone(),
+            workflow: workflow.into(),
+            agents,
+        };
+        let mut limits = self.of(&queue("", String::new()));
+        for workflow in names(|it| &it.workflows) {
+            limits.extend(self.of(&queue(&workflow, String::new())));
+        }
+        for agent in names(|it| &it.agents) {
+            limits.extend(self.of(&queue("", agent)));
+        }
+        let shown = limits.into_iter().map(|limit| (limit.name, limit.most));
+        shown.collect::<BTreeMap<_, _>>().into_iter().collect()
     }
 
     fn of(&self, queue: &Queue) -> Vec<Limit> {
@@ -341,6 +363,16 @@ mod tests {
         assert_eq!(slow, named(1, "limits.concurrency.workflows.\"slow\""));
         assert_eq!(room(queue("rich", "q", "")), named(50, "tenants.rich.concurrency.runs"));
         assert_eq!(room(queue("other", "q", "")), named(4, "limits.concurrency.tenant"));
+        let shown = limits().shown(&"rich".into());
+        let shown: Vec<_> = shown.iter().map(|(name, most)| (name.as_str(), *most)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("limits.concurrency.agents.\"acme.coder\"", 2),
+                ("limits.concurrency.workflows.\"slow\"", 1),
+                ("tenants.rich.concurrency.runs", 50),
+            ]
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ use crate::observe::Ended;
 use crate::park::Parked;
 use crate::patience::patient;
 use crate::places::Places;
+use crate::quota::{OverQuota, Quotas};
 use crate::roster::Roster;
 use crate::secrets::Secrets;
 use crate::store::{Batch, Outcome, Scope, Store, StoreError};
@@ -85,6 +86,7 @@ pub(crate) struct Inner {
     pub(crate) decisions: Decisions,
     pub(crate) places: Places,
     pub(crate) waiting: Arc<Waiting>,
+    pub(crate) quotas: Quotas,
     pub(crate) struck: Struck,
     pub(crate) strikes: Strikes,
     pub(crate) parked: Parked,
@@ -202,6 +204,9 @@ pub enum EngineError {
     /// Nothing can be decided about the run.
     #[error("run {run}: {why}")]
     Unprocessable { run: RunId, why: Undecided },
+    /// The tenant has as many runs stored as it may.
+    #[error(transparent)]
+    OverQuota(#[from] OverQuota),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -281,6 +286,7 @@ impl Engine {
                 decisions,
                 places,
                 waiting: Arc::default(),
+                quotas: Quotas::default(),
                 struck: Struck::default(),
                 parked: Parked::default(),
                 ended: OnceLock::new(),

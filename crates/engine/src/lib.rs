@@ -50,6 +50,7 @@ mod park;
 mod patience;
 mod places;
 mod prompts;
+mod quota;
 mod record;
 mod records;
 mod registry;
@@ -133,6 +134,7 @@ pub use org_chart::{OrgCharts, StoredChart};
 pub use packs::{PackId, PackOwner, Packs, PutPack, StoredPack};
 pub use patience::patient;
 pub use prompts::Prompts;
+pub use quota::{OverQuota, Quotas, StoredLimits, StoredRuns};
 pub use records::{
     DueRecords, Expected, IndexEntry, IndexName, Key, KeyOrder, Kind, MEMBER, Record, RecordChange,
     RecordQuery, RecordWrite, RunLink, WORKFLOW, Within,

@@ -158,7 +158,7 @@ codes! {
     PayloadUnprojectable = "payload_unprojectable", INTERNAL_SERVER_ERROR, "The run's log holds what the protocol's second major has no place for; details.keys names it, and the first can read it.";
     CapabilityNotProvided = "capability_not_provided", NOT_IMPLEMENTED, "The protocol defines this, but this host does not support it.";
     ServiceUnavailable = "service_unavailable", SERVICE_UNAVAILABLE, "The host is at its limit or cannot reach its database; Retry-After says when to try again.";
-    InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full; reads still work.";
+    InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE, "The host's disk is full, or the tenant has as many runs stored as it may; reads still work.";
 }
 
 /// The `Retry-After` while the store is unavailable. Short: stores come back or stay away.
@@ -453,6 +453,10 @@ impl From<EngineError> for Problem {
                     .with("currentVersion", current)
             }
             EngineError::Unprocessable { run, why } => Self::from(why).with("runId", run.as_str()),
+            EngineError::OverQuota(over) => Self::new(Code::InsufficientStorage, over.to_string())
+                .with("stored", over.stored)
+                .with("limit", over.limit)
+                .with("hint", "remove runs with `callboard db prune`, let retention do it, or raise the quota"),
             EngineError::Store(error) => error.into(),
         }
     }

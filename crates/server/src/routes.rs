@@ -24,6 +24,7 @@ mod inbox;
 pub(crate) mod interrupts;
 mod kept_runs;
 mod keys;
+mod limits;
 mod list;
 mod made;
 mod memory;

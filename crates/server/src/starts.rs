@@ -104,6 +104,22 @@ impl Starts {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(limits);
     }
 
+    /// What holds for a tenant, by the keys of the file.
+    pub(crate) fn shown(&self, tenant: &Tenant) -> Vec<(String, u32)> {
+        let limits = Arc::clone(&self.limits.read().unwrap_or_else(PoisonError::into_inner));
+        let own = limits.tenants.get(tenant);
+        let each = || own.into_iter().chain([&limits.every]);
+        let workflows = each().flat_map(|it| it.workflows.keys());
+        let agents = each().flat_map(|it| it.agents.keys());
+        let workflows = workflows.map(|id| Target::Workflow(id.as_str().into()));
+        let targets = workflows.chain(agents.map(|id| Target::Agent(id.clone()))).map(Some);
+        let found = targets
+            .chain([None])
+            .flat_map(|target| limits.of(tenant, &KeyId::from(String::new()), target.as_ref()));
+        let shown = found.map(|limit| (limit.name, limit.a_minute));
+        shown.collect::<BTreeMap<_, _>>().into_iter().collect()
+    }
+
     /// Counts a run that this caller starts, or says when it may.
     pub(crate) fn admit(
         &self,

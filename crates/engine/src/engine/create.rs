@@ -44,6 +44,7 @@ impl Engine {
         complete: impl FnOnce(&mut Birth) + Send,
     ) -> Result<PreparedRun, EngineError> {
         let inner = &self.inner;
+        inner.quotas.admit(&order.owner.tenant)?;
         let scope = Scope::of_owner(&order.owner, order.mode);
         let run_id = inner.ids.run_id();
         let (workflow_id, entry) = match &order.target {
@@ -177,6 +178,7 @@ impl Engine {
             let is_created = outcome.is_ok();
             if is_created {
                 engine.run_created(run.birth());
+                engine.inner.quotas.began(&run.birth().owner.tenant);
             }
             // The caller may be gone; the run is not.
             let _gone = sender.send(outcome);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callboard_engine::{Ceilings, Concurrency};
+use callboard_engine::{Ceilings, Concurrency, StoredLimits};
 use callboard_server::{ServerConfig, StartLimits, Starts, StartsAMinute};
 use serde_json::{Value, json};
 
@@ -80,4 +80,31 @@ async fn a_priority_is_one_of_three() {
     assert_eq!((made.status, &made.json["priority"]), (201, &json!("low")), "{}", made.json);
     let body = json!({ "workflowId": "chain", "cron": "0 9 * * *", "priority": "urgent" });
     assert_eq!(host.post("/v1/host/callboard/schedules", &body).send().await.status, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_with_as_many_runs_as_it_may_have_reads_and_begins_none() {
+    let every = StartsAMinute { runs: Some(60), ..StartsAMinute::default() };
+    let host = TestHost::configured(starts(every)).await;
+    let chain = json!({ "workflowId": "chain" });
+    let run = host.post("/v1/runs", &chain).key(LIVE).send().await.text_at("runId");
+    let tenant = host.get("/v1/host/callboard/limits").key(LIVE).send().await;
+    assert_eq!((tenant.status, &tenant.json["storedRuns"]), (200, &Value::Null));
+    let quotas = host.engine.quotas();
+    quotas.set(StoredLimits { every: Some(2), tenants: BTreeMap::new() });
+    quotas.counted([("acme".into(), 1)], host.engine.clock().now());
+    assert_eq!(host.post("/v1/runs", &chain).key(LIVE).send().await.status, 201);
+    let refused = host.post("/v1/runs", &chain).key(LIVE).send().await;
+    assert_eq!(refused.refusal(), (507, "insufficient_storage"));
+    let details = &refused.json["details"];
+    assert_eq!((&details["stored"], &details["limit"]), (&json!(2), &json!(2)), "{details}");
+    let shown = host.get("/v1/host/callboard/limits").key(LIVE).send().await.json;
+    assert_eq!(
+        shown["runsPerMinute"],
+        json!([{ "name": "limits.runs_per_minute.tenant", "most": 60 }])
+    );
+    let stored = &shown["storedRuns"];
+    assert_eq!((&stored["used"], &stored["name"]), (&json!(2), &json!("limits.stored_runs")));
+    assert_eq!(host.get(&format!("/v1/runs/{run}")).key(LIVE).send().await.status, 200);
+    assert_eq!(host.post("/v1/runs", &chain).key(RIVAL).send().await.status, 201, "another tenant");
 }

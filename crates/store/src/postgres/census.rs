@@ -3,7 +3,7 @@
 use tokio_postgres::Row;
 
 use callboard_engine::{Census, Kind, Queue, QueuePlace, RunGroup, StoreError, WATCHED, Wakes};
-use callboard_protocol::{InterruptKind, Timestamp};
+use callboard_protocol::{InterruptKind, Tenant, Timestamp};
 
 use super::PostgresStore;
 use super::fault::Fault;
@@ -32,6 +32,16 @@ fn place(row: &Row) -> Result<Option<QueuePlace>, Fault> {
 }
 
 impl PostgresStore {
+    /// How many runs of each tenant there are.
+    pub async fn stored_runs(&self) -> Result<Vec<(Tenant, u64)>, StoreError> {
+        let session = self.inner.session().await?;
+        let rows = session.rows("SELECT tenant, count(*) FROM runs GROUP BY tenant", &[]).await?;
+        let read = |row: &Row| -> Result<(Tenant, u64), Fault> {
+            Ok((name(row, 0)?.into(), unsigned(row, 1)?))
+        };
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
     /// Leases are judged by the clock that only counts.
     pub async fn census(&self, now: Timestamp, counted: Timestamp) -> Result<Census, StoreError> {
         let session = self.inner.session().await?;

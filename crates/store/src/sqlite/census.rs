@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 
 use callboard_core::BUDGET_QUESTION;
 use callboard_engine::{Census, Queue, QueuePlace, RunGroup, StoreError, WATCHED, Wakes};
-use callboard_protocol::{InterruptKind, Timestamp};
+use callboard_protocol::{InterruptKind, Tenant, Timestamp};
 
 use super::SqliteStore;
 use super::fault::Fault;
@@ -50,6 +50,25 @@ impl SqliteStore {
         let census = self.readers.read(move |db| count(db, now, counted)).await?;
         Ok(Census { bytes, ..census })
     }
+}
+
+pub(super) const STORED: &str = "SELECT tenant, count(*) FROM runs GROUP BY tenant";
+
+impl SqliteStore {
+    /// How many runs of each tenant there are.
+    pub async fn stored_runs(&self) -> Result<Vec<(Tenant, u64)>, StoreError> {
+        self.readers.read(stored).await
+    }
+}
+
+fn stored(db: &Connection) -> Result<Vec<(Tenant, u64)>, Fault> {
+    let mut select = db.prepare_cached(STORED)?;
+    let mut rows = select.query([])?;
+    let mut stored = Vec::new();
+    while let Some(row) = rows.next()? {
+        stored.push((row.get::<_, String>(0)?.into(), unsigned(row, 1)?));
+    }
+    Ok(stored)
 }
 
 fn place(row: &Row<'_>, first: usize) -> Result<Option<QueuePlace>, Fault> {

@@ -60,6 +60,8 @@ fn what_operators_watch_is_counted_without_reading_completed_runs() -> anyhow::R
     let counted = plan(census::RUNS)?;
     assert!(counted.contains("SCAN runs USING INDEX runs_by_status"), "{counted}");
     assert!(counted.contains("SEARCH asked USING PRIMARY KEY"), "{counted}");
+    let stored = plan(census::STORED)?;
+    assert!(stored.contains("COVERING INDEX") && !stored.contains("TEMP B-TREE"), "{stored}");
     let records = plan(census::RECORDS)?;
     assert!(records.contains("SEARCH records USING COVERING INDEX"), "{records}");
     Ok(())

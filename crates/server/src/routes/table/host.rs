@@ -5,7 +5,7 @@ use super::queries::{
 };
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::{audit, hosts, keys, roles, secrets, spend, status};
+use crate::routes::{audit, hosts, keys, limits, roles, secrets, spend, status};
 use crate::scopes::SCOPES;
 use crate::v2::effect_seams;
 
@@ -183,6 +183,14 @@ pub(super) static HOST: Family = Family::new(|| {
         .needs("runs:read")
         .query(SPEND_QUERY)
         .gives(OK, Gives::Json("Spend")),
+        get(
+            "readLimits",
+            limits::read,
+            "GET /v1/host/callboard/limits",
+            "What the caller's tenant may have at work, start and store, and how much it stores",
+        )
+        .needs("runs:read")
+        .gives(OK, Gives::Json("TenantLimits")),
         get(
             "listHosts",
             hosts::list,

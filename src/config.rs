@@ -7,6 +7,7 @@ mod limits;
 mod mcp;
 mod models;
 mod nodes;
+mod oidc;
 mod packs;
 mod prices;
 mod providers;
@@ -34,6 +35,9 @@ use crate::exit::CommandError;
 
 pub(crate) use limits::Limits;
 pub(crate) use sections::Agents;
+pub(crate) use server::{PUBLIC_URL, TlsFiles, read_origin};
+
+pub(crate) use oidc::{IssuerConfig, OidcClient};
 
 use explain::{Fault, Source};
 
@@ -77,6 +81,8 @@ pub(crate) struct Config {
     pub(crate) roles: BTreeMap<String, roles::RoleScopes>,
     pub(crate) telemetry: telemetry::Telemetry,
     pub(crate) tenants: BTreeMap<String, tenants::Tenant>,
+    #[serde(deserialize_with = "values::named")]
+    pub(crate) oidc: BTreeMap<String, oidc::Oidc>,
 }
 
 impl Config {

@@ -26,8 +26,13 @@ const HANDED_OVER: &str = "CALLBOARD_HANDED_OVER";
 /// Flags whose value is a secret, or may hold one.
 const SECRET_FLAGS: [&str; 2] = ["--api-key", "--database-url"];
 /// Our own variables that hold one. The others are read where they stand.
-const SECRET_VARIABLES: [&str; 4] =
-    ["CALLBOARD_API_KEYS", "CALLBOARD_API_KEY", "CALLBOARD_SEAL_KEY", "CALLBOARD_DATABASE_URL"];
+const SECRET_VARIABLES: [&str; 5] = [
+    "CALLBOARD_API_KEYS",
+    "CALLBOARD_API_KEY",
+    "CALLBOARD_SEAL_KEY",
+    "CALLBOARD_DATABASE_URL",
+    "CALLBOARD_OIDC_CLIENT_SECRET",
+];
 /// Names that other tools use for what may hold a secret.
 const OTHERS_SECRETS: [&str; 3] =
     ["DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];

@@ -12,6 +12,7 @@ mod engine;
 mod folder;
 mod gauges;
 mod guard;
+mod issuers;
 mod known;
 mod limited;
 mod measured;
@@ -22,14 +23,16 @@ mod presence;
 mod providers;
 mod reload;
 pub(crate) mod sandbox;
+mod sign_on;
 mod space;
 mod standing;
+mod tls;
 pub(crate) mod tools;
 mod uses;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,11 +51,11 @@ use callboard_engine::{
 use callboard_protocol::KeyId;
 use callboard_server::{
     App, Downloads, HostNames, KeyRing, Links, Majors, Metrics, Reload, ServerConfig, StaticKey,
-    TestKeys,
+    TestKeys, TrustedProxies,
 };
 
 use crate::args::{ApiKey, environment};
-use crate::config::Config;
+use crate::config::{Config, TlsFiles};
 use crate::exit::{CommandError, Exit};
 use crate::process;
 pub(crate) use check::faults;
@@ -67,6 +70,7 @@ use presence::Presence;
 pub(crate) use reload::Again;
 use reload::Reloader;
 use sandbox::Places;
+use sign_on::Issued;
 use space::Space;
 use standing::Standing;
 use uses::Uses;
@@ -82,6 +86,12 @@ pub(crate) struct Settings {
     pub(crate) listen: String,
     /// The names that it is reached by; none leaves that to the address.
     pub(crate) hosts: Vec<String>,
+    /// Where clients reach it, where that is not what they say in `Host`.
+    pub(crate) public_url: Option<String>,
+    /// Whose word on their clients counts.
+    pub(crate) proxies: TrustedProxies,
+    /// The certificate that it shows; none is HTTP without TLS.
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) data: PathBuf,
     /// A PostgreSQL that other hosts use as well; none is the database in the data folder.
     pub(crate) database_url: Option<String>,
@@ -111,6 +121,9 @@ impl Default for Settings {
         Self {
             listen: "127.0.0.1:0".to_owned(),
             hosts: Vec::new(),
+            public_url: None,
+            proxies: TrustedProxies::default(),
+            tls: None,
             data: PathBuf::from("callboard-data"),
             database_url: None,
             config: Config::default(),
@@ -158,8 +171,11 @@ impl Host {
         server.starts.set(settings.config.start_limits());
         let packs = packs::find(&settings.packs)?;
         cli::check(&settings.config.cli, &settings.data)?;
+        let issuers = issuers::configured(&settings)?;
+        let tls = settings.tls.as_ref().map(tls::open).transpose()?;
         let (listener, address) = bind(&settings.listen).await?;
-        let url = format!("http://{address}");
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{address}");
         let database = Database::open(&settings).await?;
         let store = database.store();
         let metrics =
@@ -211,6 +227,7 @@ impl Host {
                 scheduler,
                 keys.clone(),
                 (Arc::clone(&egress), Arc::clone(&server.starts)),
+                tls.clone(),
             );
             Arc::new(reloader) as Arc<dyn Reload>
         });
@@ -222,9 +239,12 @@ impl Host {
             queues: standing.queues.clone(),
             heartbeats: standing.heartbeats.clone(),
             keys: keys.clone(),
+            issuers: issuers.issuers.clone(),
             config: ServerConfig {
                 host_id: format!("callboard-{}", database.name()),
-                hosts: HostNames::of(address.ip(), &settings.hosts),
+                hosts: HostNames::of(address.ip(), &named(&settings)),
+                public_url: settings.public_url.clone(),
+                proxies: settings.proxies.clone(),
                 majors: settings.majors,
                 ..server
             },
@@ -256,12 +276,20 @@ impl Host {
         })?;
         // Nothing after this can fail: a key that was stored and never shown is useless.
         let first_key = first_key(&keys).await?;
+        let sign_on = Issued {
+            clients: issuers.clients,
+            keys: keys.clone(),
+            public_url: settings.public_url.clone(),
+            is_tls: tls.is_some(),
+        };
         let app_keys = keys.clone();
         let router = callboard_server::router(app);
         let console =
-            console::open(&router, store.clone(), &keys, settings.config.console.lifetime());
-        let console_link =
-            first_key.as_ref().and_then(|(id, _)| console::link(&console, address, id.clone()));
+            console::open(&router, store.clone(), &keys, settings.config.console.lifetime())
+                .with_sign_on(Arc::new(sign_on));
+        let console_link = first_key
+            .as_ref()
+            .and_then(|(id, _)| console::link(&console, scheme, address, id.clone()));
         let first_key = first_key.map(|(_, text)| text);
         let doors = doors::open(&router, shutdown.clone());
         let router = callboard_server::with_pages(router, console.router().merge(doors.router()));
@@ -286,13 +314,18 @@ impl Host {
             let presence = Presence { store: store.clone(), engine, address, version };
             tasks.spawn(presence.keep(shutdown.clone()));
         }
+        if !issuers.issuers.is_empty() {
+            tasks.spawn(issuers::keep_fresh(issuers.issuers, shutdown.clone()));
+        }
         tasks.spawn(Uses { keys: app_keys }.keep(shutdown.clone()));
         tasks.spawn(metrics.keep_up(shutdown.clone()));
         tasks.spawn(Space::of(settings.data.clone()).watch(shutdown.clone()));
         let gauges = Gauges::of(database.clone(), engine.clone(), store.clone());
         tasks.spawn(gauges.keep(shutdown.clone()));
         let connections = process::connections(settings.config.limits.connections);
-        tasks.spawn(callboard_server::serve(listener, router, connections, shutdown.clone()));
+        let serving =
+            callboard_server::serve_over(tls, listener, router, connections, shutdown.clone());
+        tasks.spawn(serving);
         Ok(Self { url, first_key, console_link, database, engine, reload, shutdown, quiet, tasks })
     }
 
@@ -334,6 +367,24 @@ impl Host {
         }
         self.database.shutdown().await;
     }
+}
+
+/// The names that the operator gave; who names the address has named the host.
+fn named(settings: &Settings) -> Vec<String> {
+    let of_url = settings.public_url.as_deref().and_then(|url| url.split_once("://"));
+    let name = of_url.map(|(_, authority)| match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => name.to_owned(),
+        _ => authority.to_owned(),
+    });
+    // With no name at all, a host that others reach takes any; an address alone must not end that.
+    let name = name.filter(|_| !settings.hosts.is_empty() || is_loopback(&settings.listen));
+    settings.hosts.iter().cloned().chain(name).collect()
+}
+
+fn is_loopback(listen: &str) -> bool {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
+    host == "localhost"
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Traces go where OpenTelemetry's own variables say, or nowhere.

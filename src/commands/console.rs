@@ -73,7 +73,7 @@ async fn show_another(args: &ConsoleArgs, connection: &Connection) -> Result<Exi
                 .sign_in(key.expose())
                 .await
                 .map_err(|error| remote::refused(&client, &error))?;
-            console::link(&pages, address, who.key_id)
+            console::link(&pages, "http", address, who.key_id)
         }
         None => {
             client.discover().await?;
@@ -83,7 +83,7 @@ async fn show_another(args: &ConsoleArgs, connection: &Connection) -> Result<Exi
     let mut stop = Stop::listen(OnHangup::Stop)?;
     let shutdown = CancellationToken::new();
     let surface = callboard_server::only_pages(pages.router(), HostNames::of(address.ip(), &[]));
-    print(args, &link.unwrap_or_else(|| console::near(address)))?;
+    print(args, &link.unwrap_or_else(|| console::near("http", address)))?;
     let serve = callboard_server::serve(listener, surface, CONNECTIONS, shutdown.clone());
     let asked = async {
         stop.asked().await;

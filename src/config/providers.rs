@@ -185,7 +185,7 @@ fn parse_address(kind: ProviderKind, variable: &str, text: &str) -> Result<BaseU
 }
 
 /// The first key that one of the variables holds, or the file that its twin names.
-fn find_key(
+pub(super) fn find_key(
     names: &[&str],
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, CommandError> {

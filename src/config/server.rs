@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use super::values::{path, whole};
+use super::values::{checked, path, whole};
 use crate::process::LogFormat;
 
 /// The section as it was read; what is not there is left to the default.
@@ -32,9 +32,22 @@ pub(crate) struct Server {
     pub(crate) lease_ms: Option<u64>,
     #[serde(deserialize_with = "whole::<_, _, 1, 1_800_000>")]
     pub(crate) heartbeat_ms: Option<u64>,
+    /// Where clients reach this host: scheme and name, without a path.
+    #[serde(deserialize_with = "origin")]
+    pub(crate) public_url: Option<String>,
+    pub(crate) trusted_proxies: Option<Vec<String>>,
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) log: Option<String>,
     #[serde(deserialize_with = "format")]
     pub(crate) log_format: Option<LogFormat>,
+}
+
+/// The certificate with its chain, and its key, both in PEM form.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsFiles {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Server {
@@ -42,7 +55,8 @@ impl Server {
     pub(super) fn relative_to(&mut self, folder: &Path) {
         let lists = [&mut self.workflows, &mut self.packs].into_iter().flatten().flatten();
         let single = [&mut self.data, &mut self.api_keys_file].into_iter().flatten();
-        for path in lists.chain(single) {
+        let tls = self.tls.iter_mut().flat_map(|tls| [&mut tls.cert, &mut tls.key]);
+        for path in lists.chain(single).chain(tls) {
             *path = folder.join(&*path);
         }
     }
@@ -61,6 +75,22 @@ fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
         ));
     }
     Ok(Some(url))
+}
+
+fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    checked(deserializer, PUBLIC_URL, |text: String| Some(Some(read_origin(&text)?)))
+}
+
+pub(crate) const PUBLIC_URL: &str =
+    "an address without a path, such as https://callboard.example.com";
+
+/// Scheme and authority, without a slash at the end.
+pub(crate) fn read_origin(text: &str) -> Option<String> {
+    let text = text.trim().trim_end_matches('/');
+    let (scheme, authority) = text.split_once("://")?;
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "-._:[]".contains(sign);
+    let is_plain = !authority.is_empty() && authority.chars().all(is_sign);
+    (matches!(scheme, "http" | "https") && is_plain).then(|| text.to_owned())
 }
 
 fn format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LogFormat>, D::Error> {

@@ -42,6 +42,7 @@ fn the_files_that_the_guides_show_are_read() {
         ("cli-agents.md", include_str!("../../docs/guides/cli-agents.md")),
         ("models.md", include_str!("../../docs/guides/models.md")),
         ("tools.md", include_str!("../../docs/guides/tools.md")),
+        ("sign-in.md", include_str!("../../docs/guides/sign-in.md")),
     ];
     for (name, page) in pages {
         let blocks = page.split("```toml\n").skip(1).filter_map(|it| it.split("```").next());

@@ -1,6 +1,6 @@
 //! Everything that a host reads before it starts, looked at without starting one.
 
-use super::{Settings, cli, exporter, folder, packs, server_config};
+use super::{Settings, cli, exporter, folder, packs, server_config, tls};
 use crate::exit::CommandError;
 
 /// All that is wrong: what would keep the host from starting, and the files that it would leave out.
@@ -11,6 +11,8 @@ pub(crate) fn faults(settings: &Settings) -> Vec<CommandError> {
     let exported = exporter(settings).map(drop);
     note(exported.map_err(|error| CommandError::usage(error.to_string())));
     note(server_config(config).map(drop));
+    note(config.issuers(settings.variable).map(drop));
+    note(settings.tls.as_ref().map(tls::read).transpose().map(drop));
     note(cli::check(&config.cli, &settings.data));
     let providers = config.provider_settings(settings.variable);
     note(providers.and_then(|known| {

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
+use reqwest::StatusCode;
 
 use callboard_console::{
     Answer, Api, ApiError, Call, CallBody, Console, EXTENSION, Frames, Hash, Identity, InMemory,
-    Lifetime, Session, Sessions, SessionsError,
+    Lifetime, Refused, Session, Sessions, SessionsError,
 };
 use callboard_engine::{
     Clock as _, ConsoleSession, ConsoleSessions, Store, StoreError, SystemClock,
 };
 use callboard_protocol::KeyId;
 use callboard_server::{
-    InProcess, InProcessAnswer, InProcessCall, InProcessCaller, KeyRing, Surface,
+    InProcess, InProcessAnswer, InProcessCall, InProcessCaller, KeyRing, Surface, is_of_issuer,
 };
 
 /// The largest answer that a page is made from; a debug bundle has at most half of it.
@@ -51,18 +52,23 @@ pub(crate) fn over(api: Arc<dyn Api>) -> Console {
 }
 
 /// An address that a browser on this machine can open, and that signs it in.
-pub(crate) fn link(console: &Console, listens: SocketAddr, key: KeyId) -> Option<String> {
-    Some(format!("{}{}", near(listens), console.link(key)?))
+pub(crate) fn link(
+    console: &Console,
+    scheme: &str,
+    listens: SocketAddr,
+    key: KeyId,
+) -> Option<String> {
+    Some(format!("{}{}", near(scheme, listens), console.link(key)?))
 }
 
 /// Where a browser on this machine finds who listens.
-pub(crate) fn near(listens: SocketAddr) -> String {
+pub(crate) fn near(scheme: &str, listens: SocketAddr) -> String {
     let near = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(near, listens.port()))
+    format!("{scheme}://{}", SocketAddr::new(near, listens.port()))
 }
 
 #[async_trait]
@@ -71,7 +77,19 @@ impl Api for HostApi {
         let call = Call::get(format!("{EXTENSION}/whoami"));
         let answer = self.send(InProcessCaller::Shows(key), &call, None).await?;
         let body = read(answer).await?.into_result()?;
-        serde_json::from_value(body).map_err(|error| ApiError::Unreachable(error.to_string()))
+        let who: Identity = serde_json::from_value(body)
+            .map_err(|error| ApiError::Unreachable(error.to_string()))?;
+        // A session would outlast it.
+        if is_of_issuer(&who.key_id) {
+            return Err(ApiError::Refused(Refused {
+                status: StatusCode::FORBIDDEN,
+                code: "forbidden".to_owned(),
+                message: "this is a token, which counts for a short time; sign in with a key, or with its issuer".to_owned(),
+                field: None,
+                problems: Vec::new(),
+            }));
+        }
+        Ok(who)
     }
 
     async fn call(&self, caller: &KeyId, call: Call) -> Result<Answer, ApiError> {

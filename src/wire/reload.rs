@@ -13,14 +13,16 @@ use callboard_backends::Egress;
 use callboard_core::{EgressList, HostLimits};
 use callboard_engine::{Clock as _, Concurrency, Engine, Scheduler, StoredLimits, SystemClock};
 use callboard_protocol::Tenant;
-use callboard_server::{FileRoles, KeyRing, NotReloaded, Reload, Reloaded, StartLimits, Starts};
+use callboard_server::{
+    FileRoles, KeyRing, NotReloaded, Reload, Reloaded, StartLimits, Starts, Tls,
+};
 
-use super::{Settings, check, conformance, engine, folder, packs};
+use super::{Settings, check, conformance, engine, folder, packs, tls};
 use crate::exit::CommandError;
 use crate::settings::Shown;
 
 /// What counts at once. Everything else is read by a start.
-const AT_ONCE: [&str; 19] = [
+const AT_ONCE: [&str; 20] = [
     "server.workflows",
     "server.packs",
     "packs.keys",
@@ -40,6 +42,7 @@ const AT_ONCE: [&str; 19] = [
     "limits.concurrency.workflows.",
     "limits.concurrency.agents.",
     "tenants.",
+    "server.tls.",
 ];
 
 /// Reads everything that the host was started with once more.
@@ -71,6 +74,7 @@ pub(super) struct Reloader {
     keys: KeyRing,
     egress: Arc<Egress>,
     starts: Arc<Starts>,
+    tls: Option<Tls>,
     /// What was in force when the host started: what differs from it and does not count at once needs a restart.
     started_with: Vec<(String, Value)>,
     /// One at a time.
@@ -86,10 +90,23 @@ impl Reloader {
         scheduler: Scheduler,
         keys: KeyRing,
         (egress, starts): (Arc<Egress>, Arc<Starts>),
+        tls: Option<Tls>,
     ) -> Self {
         let started_with = (again.0)().map(|(_, shown)| values(shown)).unwrap_or_default();
         let (busy, said) = (tokio::sync::Mutex::default(), Mutex::default());
-        Self { again, engine, agents, scheduler, keys, egress, starts, started_with, busy, said }
+        Self {
+            again,
+            engine,
+            agents,
+            scheduler,
+            keys,
+            egress,
+            starts,
+            tls,
+            started_with,
+            busy,
+            said,
+        }
     }
 }
 
@@ -108,6 +125,7 @@ struct Fresh {
     egress: BTreeMap<Tenant, EgressList>,
     starts: StartLimits,
     stored: StoredLimits,
+    certificate: Option<(Vec<u8>, Vec<u8>)>,
     values: Vec<(String, Value)>,
 }
 
@@ -137,6 +155,7 @@ fn read(again: &Again) -> Result<Fresh, Vec<CommandError>> {
         egress: settings.config.egress_lists(),
         starts: settings.config.start_limits(),
         stored: settings.config.stored_limits(),
+        certificate: settings.tls.as_ref().map(tls::read).transpose().map_err(one)?,
         values: values(shown),
     })
 }
@@ -172,6 +191,10 @@ impl Reload for Reloader {
         self.engine.quotas().set(fresh.stored);
         if let Err(error) = self.scheduler.declare_again(&gone).await {
             tracing::warn!(%error, "schedules of workflows not taken up; the next reload or start does it");
+        }
+        if let (Some(tls), Some((certificate, key))) = (&self.tls, &fresh.certificate) {
+            // It was read and judged before.
+            tls.replace(certificate, key).map_err(|error| NotReloaded(error.to_string()))?;
         }
         let needs_restart = changed(&self.started_with, &fresh.values);
         self.say(&needs_restart);

@@ -43,7 +43,8 @@ impl Host {
             Ok(line) => {
                 let url = line.trim_end();
                 let url = url.strip_prefix("listening on ").unwrap_or(url);
-                ensure!(url.starts_with("http://"), "an unexpected first line: {url}");
+                let is_address = url.starts_with("http://") || url.starts_with("https://");
+                ensure!(is_address, "an unexpected first line: {url}");
                 url.clone_into(&mut host.url);
                 Ok(host)
             }

@@ -6,6 +6,7 @@ mod egress;
 mod fetch;
 mod files_node;
 mod folders;
+mod issuers;
 mod mcp;
 mod memory_node;
 mod mock;

@@ -97,7 +97,7 @@ impl Page {
         html! {
             (DOCTYPE)
             html lang="en" data-theme=(visit.theme.name()) {
-                (head(&self.title))
+                (head(&self.title, None))
                 body {
                     a.skip href="#main" { "Skip to content" }
                     (top(visit, self.screen, waiting))
@@ -129,22 +129,32 @@ impl Page {
 
 /// A page for somebody who is not signed in, or an error.
 pub(crate) fn bare(title: &str, body: &Markup) -> Html<String> {
+    bare_with(title, body, None)
+}
+
+/// The same, which the browser leaves for another by itself.
+pub(crate) fn bare_then(title: &str, body: &Markup, refresh: &str) -> Html<String> {
+    bare_with(title, body, Some(refresh))
+}
+
+fn bare_with(title: &str, body: &Markup, refresh: Option<&str>) -> Html<String> {
     let page = html! {
         (DOCTYPE)
         html lang="en" data-theme=(Theme::Auto.name()) {
-            (head(title))
+            (head(title, refresh))
             body.bare { main #main { (body) } }
         }
     };
     Html(page.into_string())
 }
 
-fn head(title: &str) -> Markup {
+fn head(title: &str, refresh: Option<&str>) -> Markup {
     html! {
         head {
             meta charset="utf-8";
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="color-scheme" content="light dark";
+            @if let Some(refresh) = refresh { meta http-equiv="refresh" content=(refresh); }
             title { (title) " · Callboard" }
             link rel="stylesheet" href=(STYLE.path);
             link rel="icon" type="image/svg+xml" href=(ICON.path);

@@ -14,6 +14,7 @@ mod report;
 mod routes;
 mod session;
 mod sign_in;
+mod sign_on;
 mod trouble;
 mod value;
 mod visit;
@@ -31,6 +32,7 @@ pub use api::{
 };
 pub use report::{ReportSource, report};
 pub use session::{CODE_LASTS, Hash, InMemory, Lifetime, Secret, Session, Sessions, SessionsError};
+pub use sign_on::{Answers, Asks, Offer, SignOn, SignOnError};
 
 use session::Codes;
 
@@ -45,6 +47,7 @@ struct Inner {
     sessions: Arc<dyn Sessions>,
     lifetime: Lifetime,
     codes: Codes,
+    sign_on: Arc<dyn SignOn>,
     now: fn() -> Timestamp,
 }
 
@@ -61,8 +64,17 @@ impl Console {
         lifetime: Lifetime,
         now: fn() -> Timestamp,
     ) -> Self {
-        let codes = Codes::default();
-        Self { inner: Arc::new(Inner { api, sessions, lifetime, codes, now }) }
+        let (codes, sign_on) = (Codes::default(), Arc::new(sign_on::Nowhere));
+        Self { inner: Arc::new(Inner { api, sessions, lifetime, codes, sign_on, now }) }
+    }
+
+    /// The same, where people can also sign in elsewhere.
+    #[must_use]
+    pub fn with_sign_on(self, sign_on: Arc<dyn SignOn>) -> Self {
+        let Inner { api, sessions, lifetime, now, .. } = &*self.inner;
+        let (api, sessions) = (Arc::clone(api), Arc::clone(sessions));
+        let (codes, lifetime, now) = (Codes::default(), *lifetime, *now);
+        Self { inner: Arc::new(Inner { api, sessions, lifetime, codes, sign_on, now }) }
     }
 
     /// Everything at `/` and below `/console`.
@@ -83,6 +95,10 @@ impl Console {
 
     fn sessions(&self) -> &dyn Sessions {
         self.inner.sessions.as_ref()
+    }
+
+    fn sign_on(&self) -> &dyn SignOn {
+        self.inner.sign_on.as_ref()
     }
 
     fn lifetime(&self) -> Lifetime {

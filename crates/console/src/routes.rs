@@ -13,7 +13,7 @@ use crate::pages::{
     triggers, workflows,
 };
 use crate::trouble::Trouble;
-use crate::{assets, live, report, sign_in};
+use crate::{assets, live, report, sign_in, sign_on};
 
 /// Nothing from elsewhere, no script but ours, in no frame.
 const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'";
@@ -36,6 +36,8 @@ fn entrance() -> Router<Console> {
         .route("/console/assets/{name}", get(assets::serve))
         .route("/console/login", get(sign_in::form).post(sign_in::sign_in))
         .route("/console/enter", get(sign_in::enter).post(sign_in::use_code))
+        .route("/console/oidc/{name}", get(sign_on::leave))
+        .route("/console/oidc/{name}/back", get(sign_on::come_back))
         .route("/console/codes", post(sign_in::make_code))
         .route("/console/logout", post(sign_in::sign_out))
         .route("/console/theme", post(sign_in::theme))

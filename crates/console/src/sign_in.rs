@@ -11,20 +11,24 @@ use crate::Console;
 use crate::api::ApiError;
 use crate::layout;
 use crate::session::{Secret, Session};
+use crate::sign_on;
 use crate::trouble::Trouble;
 use crate::visit::{Act, COOKIE, Fields, LONGEST_SIGN_IN, check_origin, read_form};
 
 /// `GET /console/login`
-pub(crate) async fn form(State(_): State<Console>, request: Request) -> Response {
+pub(crate) async fn form(State(console): State<Console>, request: Request) -> Response {
     let query = Fields::parse(request.uri().query().unwrap_or_default().as_bytes());
-    let page = sign_in_page(query.get("next"), None);
+    let page = sign_in_page(&console, query.get("next"), None);
     layout::bare("Sign in", &page).into_response()
 }
 
-fn sign_in_page(next: &str, wrong: Option<&str>) -> Markup {
+pub(crate) fn sign_in_page(console: &Console, next: &str, wrong: Option<&str>) -> Markup {
     html! {
         h1 { "Sign in" }
         @if let Some(wrong) = wrong { p.wrong role="alert" { (wrong) } }
+        @for offer in console.sign_on().offers() {
+            p { a.button.primary href=(sign_on::way(&offer, next)) { "Sign in with " (offer.title) } }
+        }
         form.stack method="post" action="/console/login" {
             input type="hidden" name="next" value=(local(next));
             label for="key" { "API key" }
@@ -49,8 +53,11 @@ pub(crate) async fn sign_in(
     match console.api().sign_in(form.get("key").trim()).await {
         Ok(who) => begin(&console, &parts.headers, who.key_id, form.get("next")).await,
         Err(ApiError::Refused(refused)) => {
-            let page =
-                sign_in_page(form.get("next"), Some(&format!("{}.", upper(&refused.message))));
+            let page = sign_in_page(
+                &console,
+                form.get("next"),
+                Some(&format!("{}.", upper(&refused.message))),
+            );
             Ok((refused.status, layout::bare("Sign in", &page)).into_response())
         }
         Err(error) => Err(error.into()),
@@ -85,7 +92,7 @@ pub(crate) async fn use_code(
         Some(key) => begin(&console, &parts.headers, key, "/").await,
         None => {
             let wrong = "This link was used already or is older than ten minutes. Sign in with a key, or ask for a new link with callboard console.";
-            let page = sign_in_page("", Some(wrong));
+            let page = sign_in_page(&console, "", Some(wrong));
             Ok((StatusCode::GONE, layout::bare("Sign in", &page)).into_response())
         }
     }
@@ -143,21 +150,30 @@ async fn begin(
     key: KeyId,
     next: &str,
 ) -> Result<Response, Trouble> {
+    let cookie = begin_session(console, headers, key).await?;
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(local(next))).into_response())
+}
+
+/// The cookie of a new session.
+pub(crate) async fn begin_session(
+    console: &Console,
+    headers: &HeaderMap,
+    key: KeyId,
+) -> Result<String, Trouble> {
     let secret = Secret::generate().ok_or(Trouble::Strange)?;
     let now = console.now();
     let session = Session { key, created: now, seen: now };
     console.sessions().begin(&secret.hash(), session).await?;
     let secure = if is_this_machine(headers) { "" } else { "; Secure" };
-    let cookie = format!(
+    Ok(format!(
         "{COOKIE}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
         secret.reveal(),
         console.lifetime().longest.as_secs()
-    );
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(local(next))).into_response())
+    ))
 }
 
 /// Only on the way to this machine itself may the cookie go without TLS.
-fn is_this_machine(headers: &HeaderMap) -> bool {
+pub(crate) fn is_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => name,
@@ -170,7 +186,7 @@ fn is_this_machine(headers: &HeaderMap) -> bool {
 }
 
 /// A path of this host, or its front page.
-fn local(next: &str) -> &str {
+pub(crate) fn local(next: &str) -> &str {
     let is_local =
         next.starts_with('/') && !next.starts_with("//") && !next.contains(['\\', '\r', '\n']);
     if is_local { next } else { "/" }

@@ -33,6 +33,7 @@ mod fork;
 mod heartbeats;
 mod in_memory;
 mod intercept;
+mod issuers;
 mod kept_runs;
 mod keys;
 mod ledger;
@@ -116,6 +117,7 @@ pub use heartbeats::{
 };
 pub use in_memory::InMemoryStore;
 pub use intercept::{Access, Intercept, InterceptedStore, StoreCall};
+pub use issuers::{IssuerAway, IssuerHttp};
 pub use kept_runs::{KeptRun, KeptRuns};
 pub use keys::{Keys, Made, StoredKey};
 pub use ledger::{EffectState, LedgerRow};

@@ -23,6 +23,7 @@ use serde::Serialize;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use crate::client::TrustedProxies;
 use crate::discovery::{Discovery, capabilities};
 use crate::doors::Posts;
 use crate::follow::Snapshots;
@@ -30,6 +31,7 @@ use crate::hosts::HostNames;
 use crate::keys::KeyRing;
 use crate::load::Load;
 use crate::metrics::Metrics;
+use crate::oidc::Issuers;
 use crate::providers::Providers;
 use crate::rate::{Limited, RateLimit};
 use crate::seams::Seams;
@@ -53,6 +55,8 @@ pub struct App {
     /// Knows what people put before standing members.
     pub queues: Queues,
     pub keys: KeyRing,
+    /// Whose tokens are taken instead of keys.
+    pub issuers: Issuers,
     pub agents: Arc<AgentRegistry>,
     pub deployments: Deployments,
     /// What prompts of nodes are made from.
@@ -149,6 +153,10 @@ pub struct ServerConfig {
     pub unsigned_posts_per_minute: u32,
     /// The names that clients reach this host by.
     pub hosts: HostNames,
+    /// Whose word on their clients counts.
+    pub proxies: TrustedProxies,
+    /// Where clients reach this host, where that is not what they say in `Host`: scheme and name, without a path.
+    pub public_url: Option<String>,
     /// How long a 503 asks the caller to wait.
     pub retry_after_seconds: u64,
     /// The longest silence on an event stream. The protocol asks for a sign of life every 30 seconds.
@@ -214,6 +222,8 @@ impl Default for ServerConfig {
             signed_posts_per_minute: 0,
             unsigned_posts_per_minute: 60,
             hosts: HostNames::Any,
+            proxies: TrustedProxies::default(),
+            public_url: None,
             retry_after_seconds: 1,
             // Half of what the protocol allows, so that one late timer breaks no promise.
             keep_alive: Duration::from_secs(15),

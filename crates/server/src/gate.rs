@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use callboard_engine::{Actor, AuditFact, Scope};
-use callboard_protocol::{Dialect, KeyId, Tenant};
+use callboard_protocol::{Dialect, KeyId, Principal, Tenant};
 use serde_json::Value;
 
 use crate::app::Host;
@@ -19,9 +19,10 @@ use crate::doors;
 use crate::extract::parse;
 use crate::idempotency;
 use crate::in_process::ActingKey;
-use crate::keys::{Caller, principal_of};
+use crate::keys::Caller;
 use crate::metrics::Answers;
 use crate::observe::Seen;
+use crate::oidc::looks_like_token;
 use crate::operations::{Access, Media, Operation};
 use crate::problem::{Code, Problem};
 use crate::share::Holder;
@@ -77,7 +78,7 @@ impl Gate {
         let place = load.keyed.enter(Holder::key(&caller))?;
         let busy = request.extensions().get::<Connection>().map(Connection::work);
         if !scopes.iter().any(|scope| caller.may(scope)) {
-            self.tell_refusal(&caller.scope, &caller.key_id, scopes).await;
+            self.tell_refusal(&caller.scope, &caller.key_id, &caller.principal(), scopes).await;
             return Err(match scopes {
                 [scope] => missing_scope(scope),
                 _ => Problem::new(Code::Forbidden, "this key has none of the scopes for this")
@@ -199,27 +200,48 @@ impl Gate {
             (Some(ActingKey(id)), _) => keys.by_id(id),
             (None, shown) => shown.and_then(|text| keys.look_up(text)),
         };
-        let known = known.ok_or_else(unknown)?;
+        let Some(known) = known else {
+            let token = shown.filter(|text| looks_like_token(text));
+            let token = token.filter(|_| !self.host.app.issuers.is_empty()).ok_or_else(unknown)?;
+            return self.authenticate_token(token, key_id).await;
+        };
         *key_id = Some(known.key.id.clone());
         self.host.rate.check(&known.key.id)?;
         let admitted = keys.admit(&known, self.host.now());
         if admitted.is_err() {
-            self.tell_refusal(&keys.scope_of(&known.key), &known.key.id, &[]).await;
+            let place = keys.scope_of(&known.key);
+            self.tell_refusal(&place, &known.key.id, &known.principal(), &[]).await;
         } else {
             known.is_used(self.host.now());
         }
         admitted
     }
 
+    /// Whom an issuer vouches for. Only a token that it has signed has a bucket.
+    async fn authenticate_token(
+        &self,
+        token: &str,
+        key_id: &mut Option<KeyId>,
+    ) -> Result<Caller, Problem> {
+        let app = &self.host.app;
+        let who = app.issuers.check(token).await.inspect_err(|refused| {
+            let operation = self.operation.name;
+            tracing::warn!(target: "audit", operation, why = %refused.message, "token refused");
+        })?;
+        *key_id = Some(who.id.clone());
+        self.host.rate.check(&who.id)?;
+        app.keys.vouched(&who, self.host.now()).await
+    }
+
     /// Tells that a key was refused what it lacks a scope for, or anything at all. The refusal stands, told or not.
-    async fn tell_refusal(&self, place: &Scope, key: &KeyId, scopes: &[&str]) {
+    async fn tell_refusal(&self, place: &Scope, key: &KeyId, by: &Principal, scopes: &[&str]) {
         let operation = self.operation.name;
         tracing::warn!(target: "audit", operation, %key, ?scopes, "request refused");
         if self.host.refusals.check(key).is_err() {
             return;
         }
         let fact = AuditFact::new(place.clone(), "request.refused", operation);
-        let fact = fact.by(&principal_of(key)).with("scopesAccepted", scopes);
+        let fact = fact.by(by).with("scopesAccepted", scopes);
         if let Err(error) = self.host.app.audit.note(fact).await {
             tracing::error!(%error, "a refusal is missing from the audit log");
         }

@@ -5,6 +5,7 @@
 
 mod caller;
 mod configured;
+mod identity;
 mod roles;
 mod table;
 mod text;

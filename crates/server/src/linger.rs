@@ -11,7 +11,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// Clients that read what they are sent have the answer by then.
@@ -31,15 +30,15 @@ impl Unread {
 
 /// A socket that is closed with patience where it has to be.
 #[derive(Debug)]
-pub(crate) struct Lingering {
-    socket: TcpStream,
+pub(crate) struct Lingering<S> {
+    socket: S,
     unread: Unread,
     until: Option<Pin<Box<Sleep>>>,
     dropped: usize,
 }
 
-impl Lingering {
-    pub(crate) fn new(socket: TcpStream, unread: Unread) -> Self {
+impl<S: AsyncRead + Unpin> Lingering<S> {
+    pub(crate) fn new(socket: S, unread: Unread) -> Self {
         Self { socket, unread, until: None, dropped: 0 }
     }
 
@@ -58,7 +57,7 @@ impl Lingering {
     }
 }
 
-impl AsyncRead for Lingering {
+impl<S: AsyncRead + Unpin> AsyncRead for Lingering<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -68,7 +67,7 @@ impl AsyncRead for Lingering {
     }
 }
 
-impl AsyncWrite for Lingering {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Lingering<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -9,19 +9,22 @@ use std::time::Instant;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Router};
 use callboard_protocol::{KeyId, Tenant};
 use futures_util::FutureExt;
 use tower::Service;
 
+use crate::app::App;
+use crate::client::{Client, Peer, TrustedProxies, base_of};
 use crate::hosts::HostNames;
 use crate::in_process::InHouse;
 use crate::metrics::Answers;
 use crate::operations::Operation;
 use crate::path;
 use crate::problem::{Code, CorrelationId, Problem};
+use crate::routes::resource::{METADATA, METADATA_OF_MCP};
 use crate::unread::Rest;
 use crate::v2::edge;
 use crate::v2::version::{self, Majors};
@@ -48,13 +51,50 @@ pub struct Observed {
     routed: Router,
     /// Pages for people and doors for other protocols, beside the API.
     pages: Option<Router>,
-    hosts: Arc<HostNames>,
+    front: Arc<Front>,
+}
+
+/// What is known of this host before any of its parts is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Front {
+    hosts: HostNames,
     majors: Majors,
+    public_url: Option<String>,
+    /// Whether tokens are taken.
+    has_issuers: bool,
+    proxies: TrustedProxies,
+}
+
+impl Front {
+    pub(crate) fn of(app: &App) -> Self {
+        let config = &app.config;
+        Self {
+            hosts: config.hosts.clone(),
+            majors: config.majors,
+            public_url: config.public_url.clone(),
+            has_issuers: !app.issuers.is_empty(),
+            proxies: config.proxies.clone(),
+        }
+    }
+
+    pub(crate) fn only(hosts: HostNames) -> Self {
+        Self { hosts, ..Self::default() }
+    }
+
+    /// Where a caller that was refused finds who gives tokens.
+    fn challenge(&self, request: &Request) -> Option<HeaderValue> {
+        if !self.has_issuers {
+            return None;
+        }
+        let base = base_of(self.public_url.as_deref(), request)?;
+        let place = if request.uri().path() == "/mcp" { METADATA_OF_MCP } else { METADATA };
+        HeaderValue::from_str(&format!("Bearer resource_metadata=\"{base}{place}\"")).ok()
+    }
 }
 
 impl Observed {
-    pub(crate) fn new(routed: Router, hosts: HostNames, majors: Majors) -> Self {
-        Self { routed, pages: None, hosts: Arc::new(hosts), majors }
+    pub(crate) fn new(routed: Router, front: Front) -> Self {
+        Self { routed, pages: None, front: Arc::new(front) }
     }
 
     pub(crate) fn show(&mut self, pages: Router) {
@@ -86,17 +126,27 @@ async fn answer(observed: Observed, mut request: Request) -> Response {
     let began = Instant::now();
     let method = request.method().clone();
     let rest = Rest::of(&mut request);
+    let front = &observed.front;
+    if let Some(peer) = request.extensions().get::<Peer>().copied() {
+        let client = front.proxies.client(peer.address, peer.is_tls, request.headers());
+        request.extensions_mut().insert(client);
+    }
+    let client = request.extensions().get::<Client>().copied();
+    let challenge = front.challenge(&request);
     let mut response = match observed.pages {
         Some(mut pages) if path::is_page(request.uri().path(), request.headers()) => {
-            match observed.hosts.check(&request) {
+            match front.hosts.check(&request) {
                 Ok(()) => call(&mut pages, request).await,
                 Err(problem) => problem.into_response(),
             }
         }
-        _ => spoken(observed.routed, &observed.hosts, observed.majors, request).await,
+        _ => spoken(observed.routed, &front.hosts, front.majors, request).await,
     };
+    if let Some(challenge) = challenge.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
     rest.settle(&mut response);
-    log(&method, &response, began);
+    log(&method, client, &response, began);
     response
 }
 
@@ -152,7 +202,7 @@ fn panicked() -> Response {
 }
 
 /// Never the path as it was sent and never the key: both may hold what belongs in no log.
-fn log(method: &Method, response: &Response, began: Instant) {
+fn log(method: &Method, client: Option<Client>, response: &Response, began: Instant) {
     let latency = began.elapsed();
     let seen = response.extensions().get::<Seen>();
     let status = response.status().as_u16();
@@ -163,6 +213,7 @@ fn log(method: &Method, response: &Response, began: Instant) {
     tracing::info!(
         target: "callboard::access",
         key_id = seen.and_then(|seen| seen.key_id.as_ref()).map(KeyId::as_str),
+        client = client.map(|client| client.address).map(tracing::field::display),
         method = method.as_str(),
         path = seen.map_or(UNROUTED, |seen| seen.operation.path),
         scope = seen.and_then(|seen| seen.operation.scope()),

@@ -35,6 +35,7 @@ mod pause;
 pub(crate) mod prompts;
 mod read;
 mod registry;
+pub(crate) mod resource;
 mod retry;
 mod roles;
 pub(crate) mod roster;
@@ -62,10 +63,9 @@ use crate::app::{App, Host};
 use crate::gate::{Gate, admit};
 use crate::hosts::HostNames;
 use crate::metrics::Answers;
-use crate::observe::Observed;
+use crate::observe::{Front, Observed};
 use crate::path;
 use crate::problem::{Code, Problem};
-use crate::v2::version::Majors;
 
 pub use table::operations;
 
@@ -74,7 +74,7 @@ pub type Surface = Compression<Observed>;
 
 /// The whole surface. Also callable in process, without a socket.
 pub fn router(app: App) -> Surface {
-    let (hosts, majors) = (app.config.hosts.clone(), app.config.majors);
+    let front = Front::of(&app);
     let host = Arc::new(Host::new(app));
     let mut routed = Router::new();
     let seams = host.app.seams.as_ref().map_or(&[][..], |seams| seams.operations());
@@ -91,7 +91,7 @@ pub fn router(app: App) -> Surface {
     }
     let routed =
         routed.method_not_allowed_fallback(wrong_method).fallback(unrouted).with_state(host);
-    Compression::new(Observed::new(routed, hosts, majors))
+    Compression::new(Observed::new(routed, front))
 }
 
 /// The same with what others have defined beside it: pages for people, at `/` for browsers and below `/console`, and doors,
@@ -104,7 +104,7 @@ pub fn with_pages(mut surface: Surface, pages: Router) -> Surface {
 /// Pages without an API beside them: it is the one of another host.
 pub fn only_pages(pages: Router, hosts: HostNames) -> Surface {
     let nothing = Router::new().fallback(|| async { StatusCode::NOT_FOUND });
-    with_pages(Compression::new(Observed::new(nothing, hosts, Majors::default())), pages)
+    with_pages(Compression::new(Observed::new(nothing, Front::only(hosts))), pages)
 }
 
 /// The router adds `Allow`. Asking for the options is no mistake.

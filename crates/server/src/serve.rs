@@ -11,14 +11,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
+use crate::client::Peer;
 use crate::connections::{Connection, Connections};
 use crate::linger::{Lingering, Unread};
 use crate::routes::Surface;
+use crate::tls::Tls;
 
 /// A connection that sends no whole head in this time is closed. Longer than the 90 seconds for which common
 /// clients keep idle connections, so that it is they who close them and no request meets a closing door.
@@ -41,24 +44,38 @@ pub async fn serve(
     most_connections: usize,
     shutdown: CancellationToken,
 ) {
+    serve_over(None, listener, surface, most_connections, shutdown).await;
+}
+
+/// The same over TLS, where there is a certificate.
+pub async fn serve_over(
+    tls: Option<Tls>,
+    listener: TcpListener,
+    surface: Surface,
+    most_connections: usize,
+    shutdown: CancellationToken,
+) {
     // Connections are the one kind of task that comes from outside, so they have a tracker of their own.
     let connections = TaskTracker::new();
-    let open = Connections::new(most_connections);
+    let all_open = Connections::new(most_connections);
     let cut = CancellationToken::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((socket, _)) => {
+            Ok((socket, peer)) => {
                 let cut = cut.child_token();
-                let Some(connection) = open.admit(cut.clone()) else {
+                let Some(connection) = all_open.admit(cut.clone()) else {
                     tracing::warn!("a connection was refused: all others are at work");
                     continue;
                 };
-                let talk = converse(socket, surface.clone(), connection, shutdown.clone());
+                let peer = Peer { address: peer.ip(), is_tls: tls.is_some() };
+                let tls = tls.clone();
+                let line = Line { peer, surface: surface.clone(), open: connection };
+                let talk = open(socket, tls, line, shutdown.clone());
                 connections.spawn(async move { cut.run_until_cancelled_owned(talk).await });
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                open.make_room();
+                all_open.make_room();
                 shutdown.run_until_cancelled(tokio::time::sleep(AFTER_ACCEPT_ERROR)).await;
             }
         }
@@ -72,20 +89,35 @@ pub async fn serve(
     }
 }
 
-async fn converse(
-    socket: TcpStream,
+/// What the requests of one connection have in common.
+struct Line {
+    peer: Peer,
     surface: Surface,
     open: Connection,
-    shutdown: CancellationToken,
-) {
+}
+
+async fn open(socket: TcpStream, tls: Option<Tls>, line: Line, shutdown: CancellationToken) {
     // Frames of a stream are small and must not wait for each other.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "no-delay not set");
     }
+    let Some(tls) = tls else { return converse(socket, line, shutdown).await };
+    match tls.accept(socket).await {
+        Ok(socket) => converse(socket, line, shutdown).await,
+        Err(error) => tracing::debug!(%error, "no TLS was agreed on"),
+    }
+}
+
+async fn converse<S>(socket: S, line: Line, shutdown: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Line { peer, surface, open } = line;
     let unread = Unread::default();
     let socket = Lingering::new(socket, unread.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(open.clone());
+        request.extensions_mut().insert(peer);
         let unread = unread.clone();
         surface.clone().call(request).map(move |answered| {
             if answered.as_ref().is_ok_and(|it| it.headers().contains_key(header::CONNECTION)) {

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use callboard_backends::Reach;
 use callboard_engine::RetryPace;
-use callboard_server::{Majors, SCOPES, StaticKey, StaticKeyError, is_host_name};
+use callboard_server::{Majors, SCOPES, StaticKey, StaticKeyError, TrustedProxies, is_host_name};
 
 use super::{LONGEST_MS, SHORTEST_LEASE_MS, ServeArgs};
 use crate::args::environment;
-use crate::config::Config;
+use crate::config::{Config, PUBLIC_URL, TlsFiles, read_origin};
 use crate::exit::CommandError;
 use crate::process::LogFormat;
 use crate::settings::{
@@ -66,6 +66,7 @@ fn settle_once(args: ServeArgs) -> Result<Settled, CommandError> {
     let workflows = (args.workflows, file.workflows.clone());
     let workflows = folders(&mut lookup, "server.workflows", WORKFLOWS, workflows)?;
     let packs = folders(&mut lookup, "server.packs", PACKS, (args.packs, file.packs.clone()))?;
+    let front = front(&mut lookup, &config)?;
     let given = args.api_keys.iter().map(|key| key.expose().to_owned()).collect();
     let api_keys = api_keys(&mut lookup, given, &config)?;
     let given = [args.test_seams, args.without_v1, args.allow_private_egress];
@@ -83,6 +84,9 @@ fn settle_once(args: ServeArgs) -> Result<Settled, CommandError> {
     let settings = Settings {
         listen,
         hosts,
+        public_url: front.public_url,
+        proxies: front.proxies,
+        tls: front.tls,
         data,
         database_url,
         workflows,
@@ -240,6 +244,61 @@ fn checked_hosts(hosts: Vec<String>) -> Result<Vec<String>, CommandError> {
             .hint("write the name alone, without http:// and port: callboard.example.com")),
         None => Ok(hosts),
     }
+}
+
+/// How the host is reached.
+struct Front {
+    public_url: Option<String>,
+    proxies: TrustedProxies,
+    tls: Option<TlsFiles>,
+}
+
+fn front(lookup: &mut Lookup, config: &Config) -> Result<Front, CommandError> {
+    let file = &config.server;
+    let public_url = Setting {
+        key: "server.public_url",
+        flag: ("", None),
+        variables: &[("CALLBOARD_PUBLIC_URL", |text| {
+            read_origin(text).ok_or_else(|| format!("must be {PUBLIC_URL}"))
+        })],
+        file: file.public_url.clone(),
+        default: String::new(),
+    };
+    let public_url = lookup.find(public_url, shown)?;
+    let proxies = Setting {
+        key: "server.trusted_proxies",
+        flag: ("", None),
+        variables: &[("CALLBOARD_TRUSTED_PROXIES", words)],
+        file: file.trusted_proxies.clone(),
+        default: Vec::new(),
+    };
+    let proxies = lookup.find(proxies, shown)?;
+    let proxies = TrustedProxies::read(proxies.iter().map(String::as_str)).map_err(|wrong| {
+        CommandError::usage(format!("server.trusted_proxies: {wrong:?} is no network"))
+            .hint("write addresses or networks, such as 10.0.0.0/8 or ::1")
+    })?;
+    let mut path = |key, variables, file: Option<&PathBuf>| {
+        let (file, default) = (file.cloned(), PathBuf::new());
+        let path = Setting { key, flag: ("", None), variables, file, default };
+        let path = lookup.find(path, shown)?;
+        Ok::<_, CommandError>(Some(path).filter(|path| !path.as_os_str().is_empty()))
+    };
+    let any: Parse<PathBuf> = |text| Ok(PathBuf::from(text));
+    let tls = file.tls.as_ref();
+    let certificate = [("CALLBOARD_TLS_CERT", any)];
+    let cert = path("server.tls.cert", &certificate, tls.map(|tls| &tls.cert))?;
+    let private = [("CALLBOARD_TLS_KEY", any)];
+    let key = path("server.tls.key", &private, tls.map(|tls| &tls.key))?;
+    let tls = match (cert, key) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+        (None, None) => None,
+        _ => {
+            return Err(CommandError::usage("TLS needs both a certificate and its key").hint(
+                "set cert and key in [server.tls], or CALLBOARD_TLS_CERT and CALLBOARD_TLS_KEY",
+            ));
+        }
+    };
+    Ok(Front { public_url: Some(public_url).filter(|url| !url.is_empty()), proxies, tls })
 }
 
 /// Read here rather than by the parser of arguments, which would repeat a wrong one with its secret.

@@ -13,10 +13,10 @@ use callboard_protocol::{
     BundleCapability, CompletionCapability, CrossHostCausation, DispatchCapability, ExecutionModel,
     IngestionCapability, InterruptKind, LONGEST_PROMPT, Limits, MemoryAttribution,
     MemoryCapability, MemoryCompaction, MemoryDistillation, MemoryRetention, MemorySearch, Object,
-    Observability, OtelCapability, Production, PromptKind, PromptSource, PromptsCapability,
-    ReliabilityCapability, ReplayDeterminism, RetentionCapability, RetryPolicy, RoleCapability,
-    SchedulingCapability, SeamCapability, SubscriptionState, TriggerBridgeCapability,
-    TriggerDeadLetterCapability, TriggerSource,
+    Observability, OidcCapability, OtelCapability, Production, PromptKind, PromptSource,
+    PromptsCapability, ReliabilityCapability, ReplayDeterminism, RetentionCapability, RetryPolicy,
+    RoleCapability, SchedulingCapability, SeamCapability, SubscriptionState,
+    TriggerBridgeCapability, TriggerDeadLetterCapability, TriggerSource,
 };
 use serde_json::{Value, json};
 
@@ -104,6 +104,12 @@ pub(super) fn auth(host: &Host) -> AuthCapability {
             checkpoint_interval_entries: CHECKPOINT_ENTRIES,
             checkpoint_interval_seconds: CHECKPOINT_SECONDS,
         },
+        oidc: (!host.app.issuers.is_empty()).then(|| OidcCapability {
+            supported: true,
+            issuers: host.app.issuers.addresses(),
+            audience: host.app.issuers.audience(),
+            supported_scope_mapping: "group-claim".to_owned(),
+        }),
     }
 }
 

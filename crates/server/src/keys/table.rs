@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use callboard_engine::{Digest, StoredKey};
 use callboard_protocol::{KeyId, Principal, Timestamp};
@@ -19,6 +20,7 @@ const PREFIX: usize = 8;
 pub(super) struct Table {
     by_prefix: HashMap<[u8; PREFIX], Vec<Known>>,
     by_id: HashMap<KeyId, Known>,
+    identities: Vec<KeyId>,
     pub(super) roles: Arc<RoleTable>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) enum KeyOrigin {
 pub(super) struct Used {
     at: AtomicI64,
     noted: AtomicI64,
+    /// When its roles were written down, where an issuer says them.
+    roles_noted: AtomicI64,
 }
 
 impl Used {
@@ -57,6 +61,15 @@ impl Used {
     pub(super) fn at(&self) -> Option<Timestamp> {
         let at = self.at.load(Ordering::Relaxed);
         (at > 0).then(|| Timestamp::from_millis(at))
+    }
+
+    /// Whether its roles were written down long enough ago.
+    pub(super) fn may_note(&self, now: Timestamp, every: Duration) -> bool {
+        now.since(Timestamp::from_millis(self.roles_noted.load(Ordering::Relaxed))) > every
+    }
+
+    pub(super) fn note(&self, now: Timestamp) {
+        self.roles_noted.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
     /// What was not written down yet.
@@ -92,6 +105,8 @@ impl Table {
     pub(super) fn insert(&mut self, known: Known) {
         if known.origin != KeyOrigin::Issuer {
             self.by_prefix.entry(prefix(&known.key.digest)).or_default().push(known.clone());
+        } else {
+            self.identities.push(known.key.id.clone());
         }
         self.by_id.insert(known.key.id.clone(), known);
     }
@@ -103,6 +118,11 @@ impl Table {
 
     pub(super) fn by_id(&self, id: &KeyId) -> Option<&Known> {
         self.by_id.get(id)
+    }
+
+    /// Those whom issuers vouch for.
+    pub(super) fn identities(&self) -> impl Iterator<Item = &Known> {
+        self.identities.iter().filter_map(|id| self.by_id.get(id))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Known> {

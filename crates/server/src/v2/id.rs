@@ -79,7 +79,7 @@ pub(crate) fn unbound() -> Problem {
 }
 
 /// Whether ids of a tenant or workspace with this name can be written.
-pub(crate) fn is_tenant(name: &str) -> bool {
+pub fn is_tenant(name: &str) -> bool {
     let name = name.strip_prefix("anon:").unwrap_or(name);
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
     (1..=128).contains(&name.len()) && name.bytes().all(fits)

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use callboard_protocol::{Dialect, PROTOCOL_VERSION, PROTOCOL_VERSIONS, SECOND_VERSION};
 
 use crate::problem::{Code, Problem};
+use crate::routes::resource::{METADATA, METADATA_OF_MCP};
 
 pub(crate) const VERSION: HeaderName = HeaderName::from_static("openwop-version");
 pub(crate) const WELL_KNOWN: &str = "/.well-known/openwop";
@@ -13,7 +14,8 @@ const FIRST: &str = "/v1";
 /// Where this host's own programs find the first major, also when it has ended for everybody else.
 const OWN: &str = "/host/callboard";
 /// What is no part of the protocol has no version of it.
-const BESIDE: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/ok", "/health"];
+const BESIDE: [&str; 7] =
+    ["/healthz", "/readyz", "/metrics", "/ok", "/health", METADATA, METADATA_OF_MCP];
 pub(crate) const SEAMS: &str = "/conformance/seams/";
 
 /// Which majors a host serves. There is no state between: while the first is served it is the preferred one.

@@ -2,6 +2,7 @@
 
 mod clock;
 mod flaky;
+pub(crate) mod issuer;
 mod reply;
 
 use std::sync::Arc;
@@ -28,8 +29,8 @@ use callboard_engine::{
 };
 use callboard_protocol::{Owner, Principal, Tenant, Timestamp};
 use callboard_server::{
-    App, Downloads, KeyRing, Links, Metrics, NotReady, Readiness, ServerConfig, Surface, TestKeys,
-    Tools, router,
+    App, Downloads, Issuer, IssuerSettings, Issuers, KeyRing, Links, Metrics, NotReady, Readiness,
+    ServerConfig, Surface, TestKeys, Tools, router,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -86,6 +87,8 @@ pub(crate) struct Setup {
     /// Definitions that the host loads beside the usual ones.
     pub(crate) workflows: Vec<Value>,
     pub(crate) limits: HostLimits,
+    /// Whose tokens are taken.
+    pub(crate) issuers: Vec<IssuerSettings>,
     /// Whether agents ask models, or only the floor of RFC 0070 is there.
     pub(crate) is_live: bool,
 }
@@ -110,6 +113,7 @@ impl Default for Setup {
             tools,
             workflows,
             limits,
+            issuers: Vec::new(),
             is_live,
         }
     }
@@ -120,6 +124,7 @@ pub(crate) struct TestHost {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<FlakyStore>,
     pub(crate) keys: KeyRing,
+    pub(crate) issuers: Issuers,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -135,6 +140,7 @@ impl TestHost {
     pub(crate) async fn of(setup: Setup) -> Self {
         let (store, clock) = (flaky_store(), Arc::new(VirtualClock::new()));
         let kept = audited(Arc::clone(&store) as _, clock.clone());
+        let issuers = issuers(setup.issuers, clock.clone());
         let (agents, memory) = (agents(setup.packs).await, Arc::new(InMemoryStore::new()));
         let mock = (setup.seams == TestSeams::On).then(MockAi::default);
         let prompt_resolver = prompt_resolver(&memory, &agents, setup.seams);
@@ -166,6 +172,7 @@ impl TestHost {
             triggers,
             queues,
             keys: keys.clone(),
+            issuers: issuers.clone(),
             agents,
             deployments: Deployments::new(kept.clone()),
             prompts: prompt_resolver,
@@ -189,7 +196,7 @@ impl TestHost {
             seams: (setup.seams == TestSeams::On).then(callboard_conformance::doors).flatten(),
             shutdown: shutdown.clone(),
         };
-        Self { router: router(app), engine, store, keys, shutdown }
+        Self { router: router(app), engine, store, keys, issuers, shutdown }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -275,6 +282,13 @@ async fn scheduler(engine: &Engine, store: &Arc<dyn Store>) -> Scheduler {
     scheduler.declare_loaded(owner, KeyMode::Live).await.expect("loaded schedules are kept");
     scheduler.start();
     scheduler
+}
+
+/// Asked over the real client, on loopback.
+fn issuers(settings: Vec<IssuerSettings>, clock: Arc<VirtualClock>) -> Issuers {
+    let http = Arc::new(Egress::new(Reach::Anywhere, Arc::new(SystemLookup)));
+    let issuer = |settings| Arc::new(Issuer::new(settings, http.clone(), clock.clone()));
+    Issuers::new(settings.into_iter().map(issuer))
 }
 
 async fn key_ring(keys: &[&str], mode: TestKeys, store: &Arc<dyn Store>) -> KeyRing {

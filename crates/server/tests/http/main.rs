@@ -73,6 +73,7 @@ mod stream;
 mod strict;
 mod table;
 mod talks;
+mod tokens;
 mod tools;
 mod trigger_ends;
 mod trigger_rows;

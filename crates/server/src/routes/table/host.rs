@@ -5,7 +5,7 @@ use super::queries::{
 };
 use super::{CREATED, NO_CONTENT, OK};
 use crate::operations::{Family, Gives, delete, get, post, put};
-use crate::routes::{audit, hosts, keys, limits, roles, secrets, spend, status};
+use crate::routes::{audit, hosts, keys, limits, resource, roles, secrets, spend, status};
 use crate::scopes::SCOPES;
 use crate::v2::effect_seams;
 
@@ -26,6 +26,20 @@ pub(super) static HOST: Family = Family::new(|| {
         )
         .needs("manifest:read")
         .gives(OK, Gives::Json("Capabilities")),
+        get(
+            "readResourceMetadata",
+            resource::metadata,
+            "GET /.well-known/oauth-protected-resource",
+            "Who gives tokens for this host (RFC 9728); 404 where none are taken",
+        )
+        .gives(OK, Gives::Json("ResourceMetadata")),
+        get(
+            "readResourceMetadataOfMcp",
+            resource::metadata_of_mcp,
+            "GET /.well-known/oauth-protected-resource/mcp",
+            "The same for the door of the Model Context Protocol",
+        )
+        .gives(OK, Gives::Json("ResourceMetadata")),
         get("readOpenApi", status::openapi, "GET /v1/openapi.json", "This document")
             .in_both()
             .gives(OK, Gives::Json("Object")),

@@ -184,6 +184,7 @@ impl Host {
         let models = ModelWiring::new(&settings, store.clone(), agents.clone())?;
         sandbox::warn(&settings.config, &models.table);
         let has_coding_agents = !models.table.coding.is_empty();
+        let coding_agents = models.table.coding.iter().cloned().collect();
         let egress = Egress::new(settings.reach, Arc::new(SystemLookup));
         egress.set_lists(settings.config.egress_lists());
         let places = Places::of(&settings.data, &database.name());
@@ -246,6 +247,7 @@ impl Host {
                 public_url: settings.public_url.clone(),
                 proxies: settings.proxies.clone(),
                 majors: settings.majors,
+                coding_agents,
                 ..server
             },
             agents: agents.clone(),

@@ -151,6 +151,44 @@ async fn a_call_that_is_cut_is_made_again_under_one_identity() -> Result<()> {
     Ok(())
 }
 
+/// V-37, V-38; seams: effect-seam-no-refire. Every row of the manifest can be gone through, and no replay does it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_way_out_is_taken_once_and_not_by_a_replay() -> Result<()> {
+    let terminal = Terminal::new()?;
+    let host = terminal.host(&["--allow-private-egress"])?;
+    let api = Api::of(host.url())?;
+    let (_, manifest) = api.get("/host/effect-seams").await?;
+    let rows = manifest["seams"].as_array().context("no rows")?;
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["seam"].as_str()).collect();
+    // No coding agent is set up here, so there is no such way out.
+    assert_eq!(names, ["http-nodes", "model-calls", "tools", "webhooks", "run-callbacks"]);
+    for name in names {
+        let receiver = Receiver::failing(0)?;
+        let fire = json!({ "seam": name, "receiverUrl": receiver.url });
+        let fired = api.post("/conformance/seams/sample/effect-seams/fire", &fire).await?;
+        let source = fired["runId"].as_str().context("no run")?.replace('/', "~2F");
+        let (_, ledger) = api.get(&format!("/runs/{source}/effects")).await?;
+        // What is told of a run is no call of its nodes.
+        let is_told = ["webhooks", "run-callbacks"].contains(&name);
+        let made = ledger["effects"].as_array().map_or(0, Vec::len);
+        assert_eq!(made == 0, is_told, "{name}: {ledger}");
+        // The suite's model is no address.
+        let posts = usize::from(name != "model-calls");
+        assert_eq!(receiver.letters.try_iter().count(), posts, "{name}");
+        let (_, polled) = api.get(&format!("/runs/{source}/events/poll?timeout=30")).await?;
+        assert_eq!(polled["isTerminal"], true, "{name}: {polled}");
+        let replay = json!({ "mode": "replay" });
+        let forked = api.post(&format!("/runs/{source}:fork"), &replay).await?;
+        let forked = forked["runId"].as_str().context("no fork")?.replace('/', "~2F");
+        let (_, polled) = api.get(&format!("/runs/{forked}/events/poll?timeout=30")).await?;
+        assert_eq!(polled["isTerminal"], true, "{name}: {polled}");
+        let (_, ledger) = api.get(&format!("/runs/{forked}/effects")).await?;
+        assert_eq!(ledger["effects"], json!([]), "{name}");
+        assert_eq!(receiver.letters.try_iter().count(), 0, "{name}");
+    }
+    Ok(())
+}
+
 struct Letter {
     at: Instant,
     body: Value,

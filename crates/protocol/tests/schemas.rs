@@ -226,6 +226,7 @@ fn answer_events() -> Vec<Event> {
     vec![
         Event::ApprovalReceived(ApprovalReceived {
             node_id: "n".into(),
+            interrupt_id: Some("i".into()),
             action: "refine".into(),
             decided_by: by.clone(),
             decided_at: Timestamp::from_millis(1),
@@ -235,6 +236,7 @@ fn answer_events() -> Vec<Event> {
         }),
         Event::ClarificationResolved(ClarificationResolved {
             node_id: "n".into(),
+            interrupt_id: Some("i".into()),
             answers: object(json!({ "q": "a" })),
             answered_by: by.clone(),
         }),

@@ -173,6 +173,8 @@ pub struct ServerConfig {
     pub tool_hooks: Option<ToolHooksCapability>,
     /// What discovery says of budgets; none where no model is asked.
     pub budget: Option<BudgetCapability>,
+    /// The coding agents that an operator lets it start.
+    pub coding_agents: Vec<String>,
     /// Which majors of the protocol are served.
     pub majors: Majors,
     /// How long runs are kept after their end; none for ever.
@@ -259,6 +261,7 @@ impl Default for ServerConfig {
             deployments: DeploymentPolicy::default(),
             tool_hooks: None,
             budget: None,
+            coding_agents: Vec::new(),
             majors: Majors::default(),
             runs_kept_days: None,
         }

@@ -12,6 +12,7 @@ pub use crate::operations::{Family, Gives, delete, get, patch, post, put};
 pub use crate::problem::{Code, Problem};
 pub use crate::query::Parameters;
 pub use crate::seams::Seams;
+pub use crate::v2::effect_seams::Seam;
 
 /// Promotions and rollbacks, checked and then committed.
 pub mod deployments {

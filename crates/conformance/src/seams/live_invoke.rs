@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::stage::settled;
 
 /// The agent of the suite that promises a shape of its result.
-const DEFAULT: &str = "core.openwop.agent-examples.structured-fixture";
+pub(super) const DEFAULT: &str = "core.openwop.agent-examples.structured-fixture";
 /// The one name that the suite has for such a shape.
 const STRICT: &str = "conformance-strict-handoff";
 
@@ -38,15 +38,7 @@ pub(super) async fn live_invoke(
         return Err(Problem::new(Code::ValidationError, format!("no schema {unknown:?} is known")));
     }
     let agent = body.agent_id.clone().unwrap_or_else(|| DEFAULT.into());
-    let snapshot = host.app.agents.snapshot();
-    let found = snapshot.find(&caller.scope.realm(), &agent, None).cloned().ok_or_else(|| {
-        Problem::new(Code::AgentNotFound, "there is no such agent, or none that you may see")
-    })?;
-    let schema = found.agent.task.as_ref().map(|schema| &*schema.source);
-    let mut task = match scripted_answer(schema, &found.agent.manifest.persona) {
-        Value::Object(fields) => fields,
-        _ => Object::new(),
-    };
+    let mut task = any_task(&host, &caller, &agent)?;
     steer(&mut task, &body);
     let target = match body.source {
         None | Some(InvocationSource::RunApi) => Target::Agent(agent.to_string()),
@@ -73,6 +65,19 @@ pub(super) async fn live_invoke(
             "outcome": completed["outcome"],
         }),
     ))
+}
+
+/// Something that an agent takes.
+pub(super) fn any_task(host: &Host, caller: &Caller, agent: &AgentId) -> Result<Object, Problem> {
+    let snapshot = host.app.agents.snapshot();
+    let found = snapshot.find(&caller.scope.realm(), agent, None).ok_or_else(|| {
+        Problem::new(Code::AgentNotFound, "there is no such agent, or none that you may see")
+    })?;
+    let schema = found.agent.task.as_ref().map(|schema| &*schema.source);
+    Ok(match scripted_answer(schema, &found.agent.manifest.persona) {
+        Value::Object(fields) => fields,
+        _ => Object::new(),
+    })
 }
 
 /// Tells the scripted model what to try, in the first text of the task.

@@ -1,5 +1,4 @@
-//! What the suite of the second major supplies: a log of the first, one way out of this host, a call that is cut once,
-//! a delivery to be judged.
+//! What the suite of the second major supplies: a log of the first, a call that is cut once, a delivery to be judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +13,12 @@ use serde_json::{Value, json};
 
 use super::stage::{definition, idle, node, settled, with_workflows};
 
-/// Nobody answers there, and the ledger tells of the attempt all the same.
-const NOBODY: &str = "http://127.0.0.1:1/";
 const FETCH: &str = "core.openwop.http.fetch";
 /// Many more than the suite has in any of its logs.
 const MOST_EVENTS: usize = 1_000;
 
 /// An id as the second major writes it.
-fn bound(caller: &Caller, id: &str) -> String {
+pub(super) fn bound(caller: &Caller, id: &str) -> String {
     format!("{}/{id}", caller.scope.tenant)
 }
 
@@ -88,28 +85,6 @@ impl SeedEvent {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Fire {
-    seam: String,
-    receiver_url: Option<String>,
-}
-
-/// A run that goes once through one way out, which is a row of the manifest.
-pub(super) async fn fire_seam(
-    State(host): State<Arc<Host>>,
-    caller: Caller,
-    Shaped(fire): Shaped<Fire>,
-) -> Result<Answer, Problem> {
-    // The others need what only an operator can set up: a provider, a coding agent, a server of tools, a receiver.
-    if fire.seam != "http-nodes" {
-        return Err(Problem::no_such("seam that can be fired"));
-    }
-    let url = fire.receiver_url.as_deref().unwrap_or(NOBODY);
-    let run = post_once(&host, &caller, url, 1).await?;
-    Answer::json(StatusCode::CREATED, &json!({ "runId": bound(&caller, run.as_str()) }))
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct EffectRetry {
     provider_url: String,
 }
@@ -130,7 +105,12 @@ pub(super) async fn retry_effect(
 }
 
 /// A run of one node that posts something, and has come to its end.
-async fn post_once(host: &Host, caller: &Caller, url: &str, most: u32) -> Result<RunId, Problem> {
+pub(super) async fn post_once(
+    host: &Host,
+    caller: &Caller,
+    url: &str,
+    most: u32,
+) -> Result<RunId, Problem> {
     let id = fresh("callboard-sample-post-");
     let config = json!({ "url": url, "method": "POST", "timeoutMs": 5_000,
         "retry": { "maxAttempts": most, "initialDelayMs": 10 } });

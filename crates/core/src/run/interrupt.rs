@@ -212,6 +212,7 @@ impl Run {
         if open.question.kind == InterruptKind::Approval {
             return Event::ApprovalReceived(ApprovalReceived {
                 node_id: self.node_id(index),
+                interrupt_id: Some(open.id.clone()),
                 action: "timeout".into(),
                 decided_by: None,
                 decided_at: at,
@@ -289,6 +290,7 @@ impl Run {
             Answer::Clarification { answers } => {
                 Ok(vec![Event::ClarificationResolved(ClarificationResolved {
                     node_id: node,
+                    interrupt_id: Some(open.id.clone()),
                     answers,
                     answered_by: by,
                 })])
@@ -340,6 +342,7 @@ impl Run {
         if open.settles(&approver.name, &answer.action) {
             events.push(Event::ApprovalReceived(ApprovalReceived {
                 node_id,
+                interrupt_id: Some(open.id.clone()),
                 action: answer.action,
                 decided_by: Some(approver.told()),
                 decided_at: at,

@@ -164,6 +164,9 @@ pub struct ApprovalRequested {
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalReceived {
     pub node_id: NodeId,
+    /// The question that was answered. Logs from before it was recorded have it with the question alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<String>,
     pub action: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
@@ -188,6 +191,9 @@ pub struct ClarificationRequested {
 #[serde(rename_all = "camelCase")]
 pub struct ClarificationResolved {
     pub node_id: NodeId,
+    /// As in [`ApprovalReceived`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<String>,
     pub answers: Object,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,

@@ -34,22 +34,77 @@ pub(crate) async fn read(State(host): State<Arc<Host>>, _: Caller) -> Result<Ans
     Answer::json(StatusCode::OK, &manifest)
 }
 
-fn seams(host: &Host) -> Vec<Value> {
-    let is_live = host.app.config.agents.as_ref().is_some_and(|said| said.live_runtime.is_some());
-    let has_tools = !host.app.tools.sources.is_empty();
-    let rows = [
-        ("http-nodes", "http", RECORDED, true),
-        ("model-calls", "provider-sdk", RECORDED, true),
-        ("coding-agents", "provider-sdk", RECORDED, is_live),
-        ("tools", "http", RECORDED, has_tools),
-        ("webhooks", "webhook-fanout", UNPOSTED, true),
-        ("run-callbacks", "http", UNPOSTED, true),
+/// A way out that a node of this host can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seam {
+    /// Every node that asks over HTTP: fetches, interfaces described by OpenAPI, messages to people, types of a team's own.
+    HttpNodes,
+    ModelCalls,
+    CodingAgents,
+    /// Tools of agents and of nodes; servers of the Model Context Protocol are among them.
+    Tools,
+    Webhooks,
+    RunCallbacks,
+}
+
+impl Seam {
+    const ALL: [Self; 6] = [
+        Self::HttpNodes,
+        Self::ModelCalls,
+        Self::CodingAgents,
+        Self::Tools,
+        Self::Webhooks,
+        Self::RunCallbacks,
     ];
-    let exist = rows.into_iter().filter(|(.., exists)| *exists);
+
+    /// The one of this name, if this host has it.
+    pub fn find(host: &Host, name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|seam| seam.name() == name && seam.is_here(host))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::HttpNodes => "http-nodes",
+            Self::ModelCalls => "model-calls",
+            Self::CodingAgents => "coding-agents",
+            Self::Tools => "tools",
+            Self::Webhooks => "webhooks",
+            Self::RunCallbacks => "run-callbacks",
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::HttpNodes | Self::Tools | Self::RunCallbacks => "http",
+            Self::ModelCalls | Self::CodingAgents => "provider-sdk",
+            Self::Webhooks => "webhook-fanout",
+        }
+    }
+
+    fn guarded_by(self) -> &'static str {
+        match self {
+            Self::Webhooks | Self::RunCallbacks => UNPOSTED,
+            Self::HttpNodes | Self::ModelCalls | Self::CodingAgents | Self::Tools => RECORDED,
+        }
+    }
+
+    fn is_here(self, host: &Host) -> bool {
+        let app = &host.app;
+        match self {
+            Self::CodingAgents => !app.config.coding_agents.is_empty(),
+            Self::Tools => !app.tools.sources.is_empty(),
+            Self::HttpNodes | Self::ModelCalls | Self::Webhooks | Self::RunCallbacks => true,
+        }
+    }
+}
+
+fn seams(host: &Host) -> Vec<Value> {
+    let exist = Seam::ALL.into_iter().filter(|seam| seam.is_here(host));
     exist
-        .map(|(seam, kind, guarded_by, _)| {
+        .map(|seam| {
             json!({
-                "seam": seam, "kind": kind, "guarded": true, "guardedBy": guarded_by,
+                "seam": seam.name(), "kind": seam.kind(), "guarded": true,
+                "guardedBy": seam.guarded_by(),
                 // A branch goes on live from where it leaves its source.
                 "branchReFires": true,
             })

@@ -189,6 +189,10 @@ fn what_is_rephrased_is_still_said() {
         (&json!("t"), &json!("f"))
     );
     assert_eq!(told["refineFeedback"], json!({ "a": 1 }));
+    // What the log says itself is not guessed from what stands before it.
+    let itself = json!({ "nodeId": "n", "interruptId": "run_x:n:1", "action": "accept" });
+    let told = tell("approval.received", itself).unwrap_or_default();
+    assert_eq!(told["interruptId"], json!(id::of_interrupt("acme", "run_x:n:1")));
     let resolved = json!({
         "nodeId": "n", "interruptId": "run_x:n:0", "kind": "approval", "runId": "run_0123456789abcdef",
         "resolvedAt": "t", "outcome": "rejected", "reason": "timeout",

@@ -5,6 +5,7 @@
 mod check;
 mod discovery;
 mod effects;
+mod eras;
 mod errors;
 mod interrupts;
 mod runs;

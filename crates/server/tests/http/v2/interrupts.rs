@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{check, refused, segment};
+use super::{bare, check, refused, segment};
 use crate::given::{READER, TestHost};
 use crate::interrupts::{asked, asked_by};
 
@@ -53,6 +53,16 @@ async fn an_approval_is_answered_through_the_second_major() {
         assert_eq!(told["resolvedBy"]["issuer"], "urn:callboard:api-key", "{name}");
         assert_eq!(told["kind"], "approval");
     }
+    // It is in the log itself, so that nobody has to look for the question.
+    let log = host.get(&format!("/v1/runs/{}/events/poll?timeout=1", bare(&run))).send().await;
+    let log = log.json["events"].as_array().cloned().expect("events");
+    let named = |kind: &str, member: &str| {
+        let event = log.iter().find(|event| event["type"] == kind);
+        event.map(|event| event["payload"][member].clone()).unwrap_or_else(|| panic!("{kind}"))
+    };
+    let question = named("interrupt.requested", "key");
+    assert!(question.is_string(), "{question}");
+    assert_eq!(named("approval.received", "interruptId"), question);
     // A reader that begins in the middle is told the same.
     for event in &events {
         let before = event["sequence"].as_u64().expect("a number").checked_sub(1);

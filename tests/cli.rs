@@ -610,6 +610,11 @@ fn the_shipped_examples_run() -> Result<()> {
         let shown = user.run_with(line, &["run", "sign-off", "--follow"])?;
         assert!(shown.contains(sign) && shown.contains("✓ run completed"), "{line}: {shown}");
     }
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tests");
+    for file in std::fs::read_dir(cases)? {
+        let shown = terminal.output(&["workflows", "test", &file?.path().to_string_lossy()])?;
+        assert!(shown.contains(" passed, 0 failed"), "{shown}");
+    }
     let quiet = ["run", "morning-brief", "--follow", "--input", "{\"letters\": 0}"];
     let shown = user.output(&quiet)?;
     assert!(shown.contains("○ Write the brief") && shown.contains("✓ Let them sleep"), "{shown}");

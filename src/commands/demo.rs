@@ -1,8 +1,10 @@
 //! `callboard demo`: a host in a temporary folder, a member at work, and an address to try it by hand.
 
+mod browser;
 mod starter;
 
 use std::convert::Infallible;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +12,7 @@ use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use callboard_authoring::{Format, Source};
 use callboard_protocol::{AgentRosterEntry, HireMember, RosterAgentRef, RunId};
 
 use crate::args::{ApiKey, Connection};
@@ -24,7 +27,7 @@ use crate::watch::follow::{self, Audience, Ending};
 use crate::wire::{Host, Settings};
 
 /// Ships with the repository, so that readers find what they saw.
-const WORKFLOW: &str = include_str!("../../examples/workflows/triage-desk.json");
+const WORKFLOW: &str = include_str!("../../examples/workflows/triage-desk.yaml");
 const WORKFLOW_ID: &str = "triage-desk";
 const PERSONA: &str = "Sally";
 /// The brackets let the scripted model doubt, so that there is an approval to see.
@@ -43,11 +46,15 @@ const READING_TIME: Duration = Duration::from_millis(700);
   callboard demo --once
 
 Needs no key, no network and no configuration: the model is scripted, whatever keys
-are set. The folder is removed at the end.")]
+are set. The folder is removed at the end. Where there is a display, the console opens in
+the browser, signed in.")]
 pub(crate) struct DemoArgs {
     /// Stop after the run instead of keeping the host running
     #[arg(long)]
     once: bool,
+    /// Print the console's address without opening a browser
+    #[arg(long)]
+    no_open: bool,
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: String,
@@ -99,12 +106,13 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     let member = set_up(&client).await?;
     let (queue, run) = fire(&client, &member).await?;
     let (answers, lines) = mpsc::channel(1);
+    let definition = definition()?;
     let watched = follow::follow(
         &client,
         &run,
         WHOLE_LOG,
         Audience::People,
-        Some(WORKFLOW),
+        Some(&definition),
         Answers::Lines(Some(lines)),
     );
     let ending = tokio::select! {
@@ -117,7 +125,13 @@ async fn show(host: &Host, args: &DemoArgs) -> Result<Ending, CommandError> {
     sum_up(&client, &run).await?;
     say("address", host.url())?;
     if let Some(link) = host.console_link() {
+        // The link counts once: who opens it here leaves another way in for later.
+        let is_opened =
+            !args.once && !args.no_open && browser::open(link, std::io::stdout().is_terminal());
         say("console", link)?;
+        if is_opened {
+            say("", "it opens in your browser; `callboard console` prints another link")?;
+        }
     }
     if !args.once {
         invite(host.url(), key, &run, &member, &queue)?;
@@ -138,7 +152,7 @@ async fn set_up(client: &Client) -> Result<AgentRosterEntry, CommandError> {
         .await?;
     let (name, version) = (text_at(&pack, "/name")?, text_at(&pack, "/version")?);
     say("installed", &format!("the pack {name} {version}"))?;
-    client.put_workflow(WORKFLOW_ID, WORKFLOW.into()).await?;
+    client.put_workflow(WORKFLOW_ID, definition()?.into_bytes()).await?;
     say("registered", &format!("the workflow {WORKFLOW_ID}"))?;
     let member = client
         .hire(&HireMember {
@@ -157,6 +171,16 @@ async fn set_up(client: &Client) -> Result<AgentRosterEntry, CommandError> {
     let (id, agent) = (&member.roster_id, &member.agent_ref.agent_id);
     say("hired", &format!("{PERSONA} ({id}, a {agent}), who owns {WORKFLOW_ID}"))?;
     Ok(member)
+}
+
+/// The shipped workflow as hosts keep it.
+fn definition() -> Result<String, CommandError> {
+    let source = Source { text: WORKFLOW, format: Format::Yaml, id: None };
+    let reading = callboard_authoring::read(source);
+    let first = reading.problems.iter().next().map(ToString::to_string).unwrap_or_default();
+    reading
+        .canonical
+        .ok_or_else(|| CommandError::failed(format!("the demo's workflow is wrong: {first}")))
 }
 
 /// Lets a message come in through a queue of the member; answers the queue and the run.
@@ -230,7 +254,12 @@ fn invite(
 }
 
 fn say(what: &str, text: &str) -> Result<(), CommandError> {
-    output::line(&format!("{} {text}", format!("{:<11}", format!("{what}:")).bold()))
+    output::line(&format!("{} {text}", format!("{:<11}", label(what)).bold()))
+}
+
+/// A line that goes on with the one before has none.
+fn label(what: &str) -> String {
+    if what.is_empty() { String::new() } else { format!("{what}:") }
 }
 
 fn text_at<'a>(answer: &'a Value, pointer: &str) -> Result<&'a str, CommandError> {
@@ -244,8 +273,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_workflow_is_the_one_that_runs() -> Result<(), callboard_core::PlanError> {
-        let plan = callboard_core::Plan::parse(WORKFLOW.as_bytes())?;
+    fn the_shipped_workflow_is_the_one_that_runs() -> Result<(), Box<dyn std::error::Error>> {
+        let definition = definition().map_err(|error| error.what)?;
+        let plan = callboard_core::Plan::parse(definition.as_bytes())?;
         assert_eq!(plan.id().as_str(), WORKFLOW_ID);
         Ok(())
     }

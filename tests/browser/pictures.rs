@@ -84,8 +84,7 @@ async fn work(stage: &Stage) -> Result<Morning> {
     let host = "/v1/host/callboard";
     let (member, queue, schedule) = set_up(stage, host).await?;
     let runs = letters(stage, host, &queue).await?;
-    let brief =
-        json!({ "workflowId": "morning-brief", "inputs": { "letters": 0 }, "tags": ["morning"] });
+    let brief = json!({ "workflowId": "morning-brief", "tags": ["morning"] });
     let finished = stage.run(brief).await?;
     for workflow in ["rescue", "rounds", "sign-off", "order", "colour"] {
         stage.run(json!({ "workflowId": workflow })).await?;

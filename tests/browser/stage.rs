@@ -18,7 +18,7 @@ pub(crate) const TRIAGER: &str = "community.callboard.starter.triager";
 pub(crate) const RIVAL: &str = "cbtest_rival";
 
 /// Every screen that is a link on every page.
-pub(crate) const SCREENS: [&str; 19] = [
+pub(crate) const SCREENS: [&str; 20] = [
     "/",
     "/console/runs",
     "/console/inbox",
@@ -38,6 +38,7 @@ pub(crate) const SCREENS: [&str; 19] = [
     "/console/settings?tab=host",
     "/console/settings?tab=tools",
     "/console/settings?tab=providers",
+    "/console/settings?tab=audit",
 ];
 
 #[derive(Debug)]

@@ -37,6 +37,8 @@ const ASKED_EVERY: Duration = Duration::from_millis(1000);
 const LIST_EVERY: Duration = Duration::from_millis(1000);
 /// A frame of the API larger than this is not one.
 const LARGEST_FRAME: usize = 16 * 1024 * 1024;
+/// Rows are sent together up to this size, so that a slow browser holds little of the memory.
+const LARGEST_PIECE: usize = 64 * 1024;
 
 /// Which list a page shows.
 #[derive(Debug, Clone, Copy)]
@@ -130,8 +132,10 @@ pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<R
         began: time(&run, "/startedAt").or_else(|| time(&run, "/createdAt")),
         definition,
         input: Input::new(frames),
+        is_stale: seen.is_none() || whole(&run, "/lastSequence") != seen,
         // The header may be older than the stream, unless nothing has happened since the page was made.
         due: (seen.is_none() || whole(&run, "/lastSequence") != seen).then(Instant::now),
+        run,
         made: None,
         asked: Instant::now(),
         came: None,
@@ -156,6 +160,9 @@ struct RunFeed {
     definition: Option<Value>,
     input: Input,
     due: Option<Instant>,
+    /// The run as it was read last, and whether something has happened since that its header tells.
+    run: Value,
+    is_stale: bool,
     /// When pieces were made last, and when it was asked last whether the session goes on.
     made: Option<Instant>,
     asked: Instant,
@@ -180,16 +187,7 @@ impl RunFeed {
                 self.due = None;
                 self.pieces().await.ok()
             }
-            Incoming::Frame(frame) => {
-                if frame.data.is_empty() {
-                    return Some(":\n\n".to_owned());
-                }
-                let soon = Instant::now() + SOON;
-                let due = self.made.map_or(soon, |made| soon.max(made + EVERY));
-                self.due.get_or_insert(due);
-                self.came = Some(Instant::now());
-                Some(self.row(&frame))
-            }
+            Incoming::Frame(frame) => Some(self.rows(frame)),
             Incoming::End => {
                 self.is_over = true;
                 let last = self.pieces().await.ok()?;
@@ -205,6 +203,32 @@ impl RunFeed {
         }
         self.asked = Instant::now();
         self.visit.is_signed_in().await
+    }
+
+    /// The rows of this frame and of those that came with it, as one piece: what is sent together costs one write. Of a page of
+    /// the log, none waits for another.
+    fn rows(&mut self, first: Frame) -> String {
+        let mut text = String::new();
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            if !frame.data.is_empty() {
+                text.push_str(&self.row(&frame));
+                self.is_stale |= changes_header(&frame.kind);
+                if let Some(sequence) = frame.id.as_deref().and_then(|id| id.parse::<u64>().ok()) {
+                    self.run["lastSequence"] = sequence.into();
+                }
+            }
+            next = if text.len() < LARGEST_PIECE { self.input.take() } else { None };
+        }
+        if text.is_empty() {
+            return ":\n\n".to_owned();
+        }
+        let now = Instant::now();
+        let soon = now + SOON;
+        let due = self.made.map_or(soon, |made| soon.max(made + EVERY));
+        self.due.get_or_insert(due);
+        self.came = Some(now);
+        text
     }
 
     fn row(&self, frame: &Frame) -> String {
@@ -223,30 +247,53 @@ impl RunFeed {
     async fn pieces(&mut self) -> Result<String, Trouble> {
         let now = Instant::now();
         self.made = Some(now);
-        let run = self.visit.get(&self.api).await?;
+        // Of a run with many nodes, reading it costs as much as hundreds of rows.
+        let has_picture = matches!(self.tab, Tab::Waterfall | Tab::Graph);
+        if self.is_stale || self.is_over || has_picture {
+            self.run = self.visit.get(&self.api).await?;
+            self.is_stale = false;
+        }
+        let run = &self.run;
         if self.origin.is_none() {
-            self.origin = Some(ancestry(&self.visit, &run).await?);
+            self.origin = Some(ancestry(&self.visit, run).await?);
         }
         let mut origin = self.origin.clone().unwrap_or_default();
         // What runs and has just moved does not wait; it is looked at once more when it has been quiet.
-        if text(&run, "/status") == "running"
-            && self.came.is_some_and(|came| came.elapsed() < EVERY)
+        if text(run, "/status") == "running" && self.came.is_some_and(|came| came.elapsed() < EVERY)
         {
             self.due = Some(now + EVERY);
         } else {
-            origin = with_wait(&self.visit, &run, origin).await?;
+            origin = with_wait(&self.visit, run, origin).await?;
         }
-        let mut pieces = replace(&head(&self.visit, &run, &origin, &self.names));
-        if matches!(self.tab, Tab::Waterfall | Tab::Graph) {
+        let mut pieces = replace(&head(&self.visit, run, &origin, &self.names));
+        if has_picture {
             let picture =
-                picture(&self.visit, &run, self.definition.as_ref(), &self.names, self.tab).await?;
+                picture(&self.visit, run, self.definition.as_ref(), &self.names, self.tab).await?;
             pieces.push_str(&replace(&maud::html! { div #picture { (picture) } }));
         }
-        if self.is_over && has_ended(&run) {
+        if self.is_over && has_ended(run) {
             pieces.push_str(&message("done", None, "done"));
         }
         Ok(pieces)
     }
+}
+
+/// Whether an event can change what stands over the tabs of a run: its state, what it waits for, what it cost. What nodes and
+/// tools do by themselves cannot, and that is most of a log.
+fn changes_header(kind: &str) -> bool {
+    let family = kind.split('.').next().unwrap_or_default();
+    !matches!(
+        (family, kind),
+        ("output" | "channel" | "variable" | "log" | "memory" | "artifact", _)
+            | (_, "node.started" | "node.completed" | "node.skipped" | "node.retried")
+            | (
+                _,
+                "agent.reasoned"
+                    | "agent.reasoning.delta"
+                    | "agent.toolCalled"
+                    | "agent.toolReturned"
+            )
+    )
 }
 
 fn event_stream(
@@ -281,7 +328,9 @@ fn message(name: &str, id: Option<&str>, text: &str) -> String {
 /// The frames of a stream, put together from its bytes.
 struct Input {
     frames: Pin<Box<Frames>>,
+    /// What has come; all before `read` has been taken.
     rest: Vec<u8>,
+    read: usize,
 }
 
 enum Incoming {
@@ -293,12 +342,14 @@ enum Incoming {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Frame {
     id: Option<String>,
+    /// The type of the event.
+    kind: String,
     data: String,
 }
 
 impl Input {
     fn new(frames: Frames) -> Self {
-        Self { frames: Box::pin(frames), rest: Vec::new() }
+        Self { frames: Box::pin(frames), rest: Vec::new(), read: 0 }
     }
 
     /// The next frame, or the moment for which something is due.
@@ -324,10 +375,17 @@ impl Input {
         }
     }
 
+    /// The next whole frame of what is here. A page of many frames is moved once and not with each of them.
     fn take(&mut self) -> Option<Frame> {
-        let end = self.rest.windows(2).position(|pair| pair == b"\n\n")?;
-        let bytes: Vec<u8> = self.rest.drain(..end + 2).collect();
-        Some(Frame::read(&String::from_utf8_lossy(&bytes)))
+        let rest = self.rest.get(self.read..).unwrap_or_default();
+        let Some(end) = rest.windows(2).position(|pair| pair == b"\n\n") else {
+            self.rest.drain(..self.read);
+            self.read = 0;
+            return None;
+        };
+        let frame = Frame::read(&String::from_utf8_lossy(&rest[..end + 2]));
+        self.read += end + 2;
+        Some(frame)
     }
 }
 
@@ -339,6 +397,7 @@ impl Frame {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match name {
                 "id" => frame.id = Some(value.to_owned()),
+                "event" => value.clone_into(&mut frame.kind),
                 "data" => frame.data.push_str(value),
                 _ => {}
             }
@@ -356,7 +415,8 @@ mod tests {
     #[test]
     fn frames_are_read_and_written() {
         let frame = Frame::read("id: 7\nevent: run.started\ndata: {\"a\":1}\n\n");
-        assert_eq!(frame, Frame { id: Some("7".into()), data: "{\"a\":1}".into() });
+        let kind = "run.started".to_owned();
+        assert_eq!(frame, Frame { id: Some("7".into()), kind, data: "{\"a\":1}".into() });
         assert_eq!(Frame::read(":keep-alive\n\n"), Frame::default());
         assert_eq!(Frame::read("id: 1\rid: x\n\n").id, None);
         assert_eq!(
@@ -364,6 +424,32 @@ mod tests {
             "id: 3\nevent: row\ndata: <a>\ndata: </a>\n\n"
         );
         assert_eq!(message("row", Some("3"), ""), "id: 3\n\n");
+    }
+
+    #[tokio::test]
+    async fn frames_that_come_together_are_taken_one_by_one() {
+        let pieces = ["id: 1\ndata: a\n\nid: 2\nda", "ta: b\n\n:\n\nid: 3\ndata: c\n\nid: 4"];
+        let pieces = pieces.map(|piece| Ok(piece.as_bytes().to_vec()));
+        let mut input = Input::new(Box::pin(stream::iter(pieces)));
+        let mut seen = Vec::new();
+        while let Incoming::Frame(frame) = input.next(None).await {
+            seen.push((frame.id.unwrap_or_default(), frame.data));
+        }
+        let whole = [("1", "a"), ("2", "b"), ("", ""), ("3", "c")];
+        assert_eq!(seen, whole.map(|(id, data)| (id.to_owned(), data.to_owned())));
+        assert_eq!((input.rest.as_slice(), input.read), (b"id: 4".as_slice(), 0));
+    }
+
+    #[test]
+    fn a_header_is_read_again_when_it_may_have_changed() {
+        for kind in
+            ["run.paused", "interrupt.requested", "provider.usage", "node.suspended", "acme.new"]
+        {
+            assert!(changes_header(kind), "{kind}");
+        }
+        for kind in ["node.started", "node.completed", "output.chunk", "channel.written"] {
+            assert!(!changes_header(kind), "{kind}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use serde_json::Value;
 const LONGEST_JSON: usize = 60_000;
 /// What a line of a table shows of a value.
 const PREVIEW: usize = 160;
+/// What stands beside a value that is folded away.
+const GLANCE: usize = 100;
+const GLANCED_FIELDS: usize = 6;
 
 pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
@@ -78,6 +81,34 @@ pub(crate) fn folded(summary: &str, value: &Value) -> Markup {
         @if !is_empty(value) {
             details.fold { summary { (summary) } (json(value)) }
         }
+    }
+}
+
+/// The same, with what is in it in a few words, so that nobody has to open it to see that.
+pub(crate) fn glanced(summary: &str, value: &Value) -> Markup {
+    html! {
+        @if !is_empty(value) {
+            details.fold { summary { (summary) " " span.glance { (glance(value)) } } (json(value)) }
+        }
+    }
+}
+
+/// A value in a few words: the fields of an object with what is plain of them.
+fn glance(value: &Value) -> String {
+    let plain = |value: &Value| match value {
+        Value::Array(items) if items.len() == 1 => "1 item".to_owned(),
+        Value::Array(items) => format!("{} items", items.len()),
+        Value::Object(_) => "…".to_owned(),
+        other => cut(&preview(other).replace(['\n', '\r'], " "), GLANCE),
+    };
+    match value {
+        Value::Object(fields) => {
+            let shown = fields.iter().filter(|(_, value)| !is_empty(value)).take(GLANCED_FIELDS);
+            let shown: Vec<String> =
+                shown.map(|(name, value)| format!("{name}: {}", plain(value))).collect();
+            cut(&shown.join(" · "), GLANCE)
+        }
+        other => plain(other),
     }
 }
 
@@ -156,6 +187,16 @@ mod tests {
         let mut escaped = String::new();
         escape(&signs, &mut escaped);
         assert_eq!(escaped, html! { (signs) }.into_string());
+    }
+
+    #[test]
+    fn a_folded_value_can_be_seen_at_a_glance() {
+        let value = json!({ "a": "two\nlines", "b": [1], "c": { "a": 1 }, "d": null, "n": 3 });
+        assert_eq!(glance(&value), "a: two lines · b: 1 item · c: … · n: 3");
+        assert_eq!(glance(&json!("x".repeat(500))).chars().count(), GLANCE + 1);
+        let shown = glanced("Outputs", &json!({ "a": "<b>" })).into_string();
+        assert!(shown.contains("a: &lt;b&gt;") && !shown.contains("<b>"), "{shown}");
+        assert_eq!(glanced("Outputs", &json!({})).into_string(), "");
     }
 
     #[test]

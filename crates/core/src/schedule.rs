@@ -15,6 +15,8 @@ pub const HORIZON: Duration = Duration::from_hours(1_826 * 24);
 /// The same as the protocol writes it.
 pub const HORIZON_TEXT: &str = "P1826D";
 
+/// What a description says of the days of work.
+const WEEK: &str = "on Monday, Tuesday, Wednesday, Thursday, and Friday";
 /// The lengths that the published trigger node allows.
 const LONGEST_PATTERN: usize = 256;
 
@@ -120,8 +122,12 @@ impl Cron {
     /// The pattern in plain English.
     pub fn describe(&self) -> String {
         let described = self.pattern.describe();
+        let described = described.trim_end_matches('.').replace(WEEK, "Monday to Friday");
+        let described = described
+            .strip_prefix("At every")
+            .map_or_else(|| described.clone(), |rest| format!("Every{rest}"));
         let zone = self.zone.iana_name().unwrap_or("UTC");
-        format!("{} ({zone})", described.trim_end_matches('.'))
+        format!("{described} ({zone})")
     }
 
     /// The fire at or before `until` that lies nearest to it. Every fire is a start for the next, so a search that

@@ -157,9 +157,9 @@ fn catching_up_finds_the_last_slot_and_the_next() {
 #[test]
 fn a_pattern_is_told_in_plain_words() {
     let cron = Cron::read("0 9 * * MON-FRI", "Europe/Berlin").unwrap();
-    assert_eq!(
-        cron.describe(),
-        "At 09:00, on Monday, Tuesday, Wednesday, Thursday, and Friday (Europe/Berlin)"
-    );
+    assert_eq!(cron.describe(), "At 09:00, Monday to Friday (Europe/Berlin)");
+    let other = |text| Cron::read(text, "UTC").unwrap().describe();
+    assert_eq!(other("*/2 * * * *"), "Every 2 minutes (UTC)");
+    assert_eq!(other("30 7 * * MON"), "At 07:30, on Monday (UTC)");
     assert_eq!(cron.text(), "0 9 * * MON-FRI");
 }

@@ -26,6 +26,8 @@ const PAGE: &str = "50";
 /// What a list shows of a question's context, and of what is proposed.
 const CONTEXT: usize = 240;
 const MOST_FIELDS: usize = 6;
+/// Of a text that is proposed, in the list; its own page has all of it.
+const LONGEST_PROPOSAL: usize = 600;
 
 /// `GET /console/inbox`
 pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
@@ -107,7 +109,8 @@ fn summary(proposal: &Value) -> Markup {
         .take(MOST_FIELDS)
         .collect();
     html! {
-        @if plain.is_empty() { (folded("What is proposed", proposal)) }
+        @if let Some(text) = proposal.as_str() { div.prose.proposed { (cut(text, LONGEST_PROPOSAL)) } }
+        @else if plain.is_empty() { (folded("What is proposed", proposal)) }
         @else { p.proposed { @for (name, value) in plain { span { span.muted { (name) } " " (cut(&preview(value), CONTEXT)) } " " } } }
     }
 }

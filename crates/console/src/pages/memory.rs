@@ -155,7 +155,7 @@ pub(crate) async fn files(visit: Visit) -> Result<Response, Trouble> {
             thead { tr { th { "Path" } th.wide { "Type" } th.num { "Version" } th { "Changed" } } }
             tbody { @for file in files {
                 tr {
-                    td { a href=(with_query("/console/file", [("path", text(file, "/path"))])) { (text(file, "/path")) } } td.wide { (text(file, "/contentType")) }
+                    td.anywhere { a href=(with_query("/console/file", [("path", text(file, "/path"))])) { (text(file, "/path")) } } td.wide { (text(file, "/contentType")) }
                     td.num { (whole(file, "/version").unwrap_or(1)) } td { (when(visit.now(), time(file, "/updatedAt"))) }
                 }
             } }

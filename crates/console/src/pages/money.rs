@@ -96,7 +96,8 @@ fn forecast(spend: &Value) -> Option<f64> {
     (sum > 0.0).then(|| sum / costs.len() as f64 * 30.0)
 }
 
-/// A bar for each day; tokens where nothing costs anything, so that a host with free models has a picture, too.
+/// A bar for each day; tokens where nothing costs anything, and calls where nothing was counted, so that a host with free
+/// models or the scripted stand-in has a picture, too.
 pub(crate) fn by_day(spend: &Value) -> Vec<Bar> {
     let cost = |day: &Value| number(day, "/used/costUsd").unwrap_or(0.0);
     let tokens = |day: &Value| {
@@ -104,11 +105,17 @@ pub(crate) fn by_day(spend: &Value) -> Vec<Bar> {
     };
     let days = items(spend, "/days");
     let is_free = days.iter().all(|day| cost(day) == 0.0);
+    let has_no_tokens = days.iter().all(|day| tokens(day) == 0);
     let bar = |day: &Value| {
         let date = time(day, "/day").map(|at: Timestamp| at.to_string()).unwrap_or_default();
         let date = date.get(..10).unwrap_or_default();
         let label = format!("{date}: {}, {} tokens", money(cost(day)), count(tokens(day)));
-        let amount = if is_free { tokens(day) as f64 } else { cost(day) };
+        let calls = whole(day, "/used/calls").unwrap_or(0);
+        let amount = match (is_free, has_no_tokens) {
+            (false, _) => cost(day),
+            (true, false) => tokens(day) as f64,
+            (true, true) => calls as f64,
+        };
         Bar { label, parts: vec![("busy", amount)] }
     };
     days.iter().map(bar).collect()

@@ -23,6 +23,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 const HOURS: u32 = 24;
 /// Runs that the figures are made from, however many there are.
 const MOST_RUNS: usize = 1000;
+/// Runs at the end of the page.
+const NEWEST: usize = 10;
+/// Triggers whose dead letters are counted, each with a call of the API; only those of which something was given up today.
+const MOST_LETTERED: usize = 5;
 /// The order in which a bar is stacked, from below.
 const FAMILIES: [&str; 5] = ["good", "quiet", "busy", "wait", "bad"];
 
@@ -77,12 +81,16 @@ pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
     let triggers = visit
         .find_with("webhooks:manage", &format!("{}/trigger-subscriptions", crate::EXTENSION))
         .await?;
+    let letters = dead_letters(visit, &runs).await?;
     let spend =
         visit.find(&format!("{}/spend?days=1", crate::EXTENSION)).await?.unwrap_or_default();
     let hosts = visit
         .find_with("manifest:read", &format!("{}/hosts", crate::EXTENSION))
         .await?
         .unwrap_or_default();
+    // What the host writes down of itself is in the list of all runs; it is nothing that somebody started.
+    let newest: Vec<Value> =
+        runs.iter().filter(|run| !is_of_host(run)).take(NEWEST).cloned().collect();
     Ok(html! {
         div #overview {
             dl.figures.big { (figures(&runs, &spend, &hosts)) }
@@ -93,12 +101,12 @@ pub(crate) async fn content(visit: &Visit) -> Result<Markup, Trouble> {
             (legend(&runs))
             div.columns {
                 section { h2 { "What waits longest" } (waiting(inbox.as_ref(), &runs, now)) }
-                section { h2 { "What needs a look" } (trouble(&runs, schedules.as_ref(), triggers.as_ref(), now)) }
+                section { h2 { "What needs a look" } (trouble(&runs, &letters, schedules.as_ref(), triggers.as_ref(), now)) }
             }
             (machines(&hosts, now))
             h2 { "Newest runs" }
-            @if runs.is_empty() { (nothing("No run began in the last day.", "callboard run WORKFLOW --follow")) }
-            @else { (runs::table(&runs[..runs.len().min(10)], now, false)) }
+            @if newest.is_empty() { (nothing("No run began in the last day.", "callboard run WORKFLOW --follow")) }
+            @else { (runs::table(&newest, now, false)) }
         }
     })
 }
@@ -225,8 +233,31 @@ fn waiting(inbox: Option<&Value>, runs: &[Value], now: Timestamp) -> Markup {
     }
 }
 
+fn is_of_host(run: &Value) -> bool {
+    text(run, "/workflowId").starts_with("callboard-")
+}
+
+/// Triggers with letters that became no run, and how many there are of each.
+async fn dead_letters(visit: &Visit, runs: &[Value]) -> Result<Vec<(String, usize)>, Trouble> {
+    let noted = runs.iter().filter(|run| text(run, "/workflowId") == "callboard-trigger");
+    let mut triggers: Vec<&str> = noted.map(|run| text(run, "/tags/0")).collect();
+    triggers.sort_unstable();
+    triggers.dedup();
+    let mut found = Vec::new();
+    for trigger in triggers.into_iter().filter(|it| !it.is_empty()).take(MOST_LETTERED) {
+        let path = format!("/v1/trigger-subscriptions/{}/dead-letters?limit=100", segment(trigger));
+        let letters = visit.find_with("webhooks:manage", &path).await?.unwrap_or_default();
+        let count = items(&letters, "/deliveries").len();
+        if count > 0 {
+            found.push((trigger.to_owned(), count));
+        }
+    }
+    Ok(found)
+}
+
 fn trouble(
     runs: &[Value],
+    letters: &[(String, usize)],
     schedules: Option<&Value>,
     triggers: Option<&Value>,
     now: Timestamp,
@@ -239,7 +270,12 @@ fn trouble(
     let broken = triggers
         .iter()
         .filter(|trigger| matches!(text(trigger, "/state"), "failed" | "dead-lettered"));
-    let is_fine = failed.clone().next().is_none()
+    let starts = |id: &str| {
+        let trigger = triggers.iter().find(|it| text(it, "/subscriptionId") == id);
+        trigger.map_or_else(|| short(id), |trigger| text(trigger, "/workflowId").to_owned())
+    };
+    let is_fine = letters.is_empty()
+        && failed.clone().next().is_none()
         && missed.clone().next().is_none()
         && broken.clone().next().is_none();
     html! {
@@ -247,6 +283,9 @@ fn trouble(
         ul.plain {
             @for run in failed {
                 li { (status("failed")) " " a href={ "/console/runs/" (segment(text(run, "/runId"))) } { (text(run, "/workflowId")) } " " span.muted { (short(text(run, "/runId"))) " · " (when(now, time(run, "/createdAt"))) } }
+            }
+            @for (trigger, count) in letters {
+                li { (status("dead-lettered")) " trigger " a href={ "/console/triggers/" (segment(trigger)) } { (starts(trigger)) } " " span.muted { (count) @if *count >= 100 { "+" } @if *count == 1 { " letter" } @else { " letters" } } }
             }
             @for schedule in missed {
                 li { (status("failed")) " schedule " a href="/console/schedules" { (text(schedule, "/workflowId")) } " " span.muted { (text(schedule, "/lastFire/reason")) @if !flag(schedule, "/enabled") { " · paused" } } }

@@ -34,6 +34,18 @@ fn page_of(member: &str) -> String {
     format!("/console/roster/{}", segment(member))
 }
 
+/// The roster, for pages that name members; empty for keys that may not read it.
+pub(crate) async fn roster(visit: &Visit) -> Result<Value, Trouble> {
+    Ok(visit.find_with("manifest:read", &base()).await?.unwrap_or_default())
+}
+
+/// A member by the name that people know it by, and the way there. Nothing for nobody.
+pub(crate) fn member(roster: &Value, id: &str) -> Markup {
+    let known = items(roster, "/roster").iter().find(|it| text(it, "/rosterId") == id);
+    let name = known.map_or_else(|| short(id), |member| text(member, "/persona").to_owned());
+    html! { @if !id.is_empty() { a href=(page_of(id)) title=(id) { (name) } } }
+}
+
 /// `GET /console/roster`
 pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
     let answer = visit.get(&base()).await?;

@@ -197,9 +197,9 @@ fn row(run: &Value, now: Timestamp, with_boxes: bool) -> Markup {
         tr {
             @if with_boxes { td.box { input type="checkbox" name="run" value=(run_id) aria-label={ "Tick " (run_id) }; } }
             td.state { (status(text(run, "/status"))) }
-            td.workflow { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " span.tag { (tag.as_str().unwrap_or_default()) } } }
+            td.workflow { (text(run, "/workflowId")) @for tag in items(run, "/tags").iter().take(3) { " " @let tag = tag.as_str().unwrap_or_default(); span.tag title=(tag) { (short(tag)) } } }
             td.run { a href={ "/console/runs/" (segment(run_id)) } { (short(run_id)) } }
-            td.wide { (wait::briefly(run, now)) }
+            td.wide.whole { (wait::briefly(run, now)) }
             td.wide { (text(run, "/triggerSource")) }
             td.num.wide { (tokens.map(count).unwrap_or_default()) }
             td.num.wide { (number(cost, "/usd").map(money).unwrap_or_default()) }

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::api::{ApiError, Call, segment, with_query};
 use crate::layout::{Page, Screen, act, heading, nothing};
+use crate::pages::roster::{member, roster};
 use crate::trouble::Trouble;
 use crate::value::{flag, folded, items, text, time};
 use crate::visit::{Act, Fields, Visit};
-use crate::words::{exact, id, short, status, when};
+use crate::words::{exact, id, status, when};
 
 fn base() -> String {
     format!("{}/schedules", crate::EXTENSION)
@@ -26,15 +27,16 @@ async fn show(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Respo
     let path = with_query(&base(), [("limit", "100"), ("cursor", visit.query.get("cursor"))]);
     let answer = visit.get(&path).await?;
     let (all, next) = (items(&answer, "/schedules"), text(&answer, "/nextCursor"));
+    let roster = roster(visit).await?;
     let body = html! {
         (heading("Schedules", html! {}))
         @if all.is_empty() { (nothing("Nothing runs by the clock.", "callboard schedules add WORKFLOW --cron '0 7 * * MON-FRI' --timezone Europe/Berlin")) }
         @else { div.scroll { table data-keys="" {
             thead { tr { th { "When" } th { "Workflow" } th.wide { "For" } th { "Next" } th { "Last" } th { "State" } th {} } }
-            tbody { @for schedule in all { (row(visit, schedule)) } }
+            tbody { @for schedule in all { (row(visit, &roster, schedule)) } }
         } } }
         @if !next.is_empty() { nav.pages { a rel="next" href=(with_query("/console/schedules", [("cursor", next)])) { "more ›" } } }
-        (new_form(visit, form, wrong).await?)
+        (new_form(visit, &roster, form, wrong).await?)
     };
     let status = if wrong.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     Page::new(Screen::Schedules, "Schedules", body)
@@ -45,13 +47,13 @@ async fn show(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Respo
         .await
 }
 
-fn row(visit: &Visit, schedule: &Value) -> Markup {
+fn row(visit: &Visit, roster: &Value, schedule: &Value) -> Markup {
     let (schedule_id, now) = (text(schedule, "/id"), visit.now());
     html! {
         tr {
             td { a href={ "/console/schedules/" (segment(schedule_id)) } { (text(schedule, "/description")) } br; small { code { (text(schedule, "/cron")) } " " (text(schedule, "/timezone")) } }
             td { a href={ "/console/workflows/" (segment(text(schedule, "/workflowId"))) } { (text(schedule, "/workflowId")) } }
-            td.wide { (text(schedule, "/rosterId")) }
+            td.wide { (member(roster, text(schedule, "/rosterId"))) }
             td { (when(now, time(schedule, "/nextFireAt"))) }
             td { (last(schedule, visit)) }
             td { @if flag(schedule, "/enabled") { (status("active")) } @else { (status("paused")) } }
@@ -90,6 +92,7 @@ pub(crate) async fn one(
 ) -> Result<Response, Trouble> {
     let path = format!("{}/{}", base(), segment(&schedule_id));
     let schedule = visit.get(&path).await?;
+    let roster = roster(&visit).await?;
     let next = visit.find(&format!("{path}/next?count=10")).await?.unwrap_or_default();
     let body = html! {
         (heading(text(&schedule, "/description"), acts(&visit, &schedule)))
@@ -97,7 +100,7 @@ pub(crate) async fn one(
         dl.fields {
             dt { "Workflow" } dd { a href={ "/console/workflows/" (segment(text(&schedule, "/workflowId"))) } { (text(&schedule, "/workflowId")) } }
             dt { "Pattern" } dd { code { (text(&schedule, "/cron")) (text(&schedule, "/at")) } " " (text(&schedule, "/timezone")) }
-            @if !text(&schedule, "/rosterId").is_empty() { dt { "For" } dd { a href={ "/console/roster/" (segment(text(&schedule, "/rosterId"))) } { (short(text(&schedule, "/rosterId"))) } } }
+            @if !text(&schedule, "/rosterId").is_empty() { dt { "For" } dd { (member(&roster, text(&schedule, "/rosterId"))) } }
             dt { "While one still runs" } dd { (text(&schedule, "/overlap")) }
             dt { "Missed times" } dd { (text(&schedule, "/missedFirePolicy")) }
             dt { "Last time" } dd { (last(&schedule, &visit)) }
@@ -136,16 +139,17 @@ pub(crate) async fn change(
     Ok(Redirect::to("/console/schedules").into_response())
 }
 
-async fn new_form(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Markup, Trouble> {
+async fn new_form(
+    visit: &Visit,
+    roster: &Value,
+    form: &Fields,
+    wrong: Option<&str>,
+) -> Result<Markup, Trouble> {
     if !visit.may("triggers:write") {
         return Ok(html! {});
     }
     let workflows = visit
         .find_with("manifest:read", &format!("{}/workflows", crate::EXTENSION))
-        .await?
-        .unwrap_or_default();
-    let roster = visit
-        .find_with("manifest:read", &format!("{}/roster", crate::EXTENSION))
         .await?
         .unwrap_or_default();
     Ok(html! {
@@ -155,7 +159,7 @@ async fn new_form(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<M
             label { "Workflow " select name="workflowId" { @for workflow in items(&workflows, "/workflows") { @let own = text(workflow, "/workflowId"); option selected[form.get("workflowId") == own] { (own) } } } }
             label { "Cron " input name="cron" value=(form.get("cron")) required placeholder="0 7 * * MON-FRI" size="18"; }
             label { "Time zone " input name="timezone" value=(form.get("timezone")) placeholder="UTC" size="14"; }
-            label { "For " select name="rosterId" { option value="" { "nobody" } @for member in items(&roster, "/roster") { option value=(text(member, "/rosterId")) { (text(member, "/persona")) } } } }
+            label { "For " select name="rosterId" { option value="" { "nobody" } @for member in items(roster, "/roster") { option value=(text(member, "/rosterId")) { (text(member, "/persona")) } } } }
             label { "Inputs " input name="inputs" value=(form.get("inputs")) placeholder="{}" spellcheck="false" size="20"; }
             button type="submit" { "Add" }
         } }))

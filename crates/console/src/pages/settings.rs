@@ -1,8 +1,11 @@
-//! Keys, secrets, webhooks, what clients see of this host, and who is signed in.
+//! Keys, secrets, webhooks, the audit log, what clients see of this host, and who is signed in.
 
+mod audit;
 mod interface;
 mod letters;
 mod outside;
+
+use std::time::Duration;
 
 use axum::extract::Path;
 use axum::http::Method;
@@ -13,9 +16,9 @@ use serde_json::{Value, json};
 use crate::api::{Call, segment};
 use crate::layout::{Page, Screen, act, heading, tabs};
 use crate::trouble::Trouble;
-use crate::value::{flag, items, json as json_view, text, time};
+use crate::value::{flag, items, json as json_view, text, time, whole};
 use crate::visit::{Act, Visit};
-use crate::words::{id, status, when};
+use crate::words::{duration, id, status, when};
 
 pub(crate) use letters::{change as change_letters, page as webhook_letters};
 pub(crate) use outside::probe;
@@ -44,7 +47,14 @@ const SCOPES: [&str; 22] = [
     "roster:write",
     "triggers:write",
 ];
-const ROLES: [&str; 5] = ["viewer", "approver", "operator", "author", "deployer"];
+/// Roles, and what each is for.
+const ROLES: [(&str, &str); 5] = [
+    ("viewer", "reads"),
+    ("approver", "reads, and answers questions"),
+    ("operator", "starts and stops runs and their triggers"),
+    ("author", "writes workflows and members"),
+    ("deployer", "installs packs and changes deployments"),
+];
 
 fn host(path: &str) -> String {
     format!("{}/{path}", crate::EXTENSION)
@@ -59,6 +69,7 @@ fn tab_links(visit: &Visit, here: &str) -> Markup {
         ("host", "Host", "manifest:read"),
         ("providers", "Providers", "manifest:read"),
         ("tools", "Tools", "manifest:read"),
+        ("audit", "Audit", "audit:read"),
         ("http", "HTTP", ""),
     ];
     let links: Vec<(String, &str, bool)> = all
@@ -79,6 +90,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         "host" => (about(&visit).await?, host("capabilities")),
         "tools" => (outside::tools(&visit).await?, "/v1/tools".to_owned()),
         "providers" => (outside::providers(&visit).await?, host("hosts")),
+        "audit" => (audit::log(&visit).await?, host("audit")),
         "http" => (interface::operations(&visit).await?, interface::DOCUMENT.to_owned()),
         _ => (you(&visit), host("whoami")),
     };
@@ -87,6 +99,8 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
         "keys" => "callboard keys list",
         "secrets" => "callboard secrets list",
         "providers" => "callboard hosts",
+        "audit" => "callboard audit list",
+        "tools" => "callboard tools list",
         _ => "callboard doctor",
     };
     Page::new(Screen::Settings, "Settings", body).from(from).command(command).show(&visit).await
@@ -134,7 +148,7 @@ async fn keys(visit: &Visit) -> Result<Markup, Trouble> {
             label for="name" { "Name" } input id="name" name="name" required maxlength="200";
             fieldset { legend { "What it may" }
                 label { input type="radio" name="role" value="" checked; "what is ticked below; nothing ticked is what you may" }
-                @for role in ROLES { label { input type="radio" name="role" value=(role); (role) } }
+                @for (role, may) in ROLES { label { input type="radio" name="role" value=(role); b { (role) } " " span.muted { (may) } } }
             }
             details.fold { summary { "Scopes" } @for scope in SCOPES { @if visit.may(scope) { label { input type="checkbox" name="scope" value=(scope); (scope) } } } }
             button.primary type="submit" { "Make it" }
@@ -271,13 +285,41 @@ pub(crate) async fn change_webhook(Act { visit, form }: Act) -> Result<Response,
     .await
 }
 
+/// What is kept for so many days, where discovery says it.
+const KEPT: [(&str, &str); 2] = [
+    ("Runs are kept", "/deadLetter/retentionDays"),
+    ("Dead letters of triggers are kept", "/triggerBridge/deadLetter/retentionDays"),
+];
+
+/// A limit in words; one that this page does not know stands as it came.
+fn limit(name: &str, value: &Value) -> (String, String) {
+    let known = match name {
+        "maxNodeExecutions" => "Steps of a run",
+        "maxRunDurationMs" => "Longest run",
+        "maxLoopIterations" => "Rounds of a loop",
+        "maxRequestBodyBytes" => "Largest request",
+        "clarificationRounds" => "Questions back of an agent",
+        "schemaRounds" => "Attempts at a valid answer of a model",
+        "envelopesPerTurn" => "Envelopes of one answer",
+        other => other,
+    };
+    let number = value.as_u64().unwrap_or(0);
+    let shown = match name {
+        "maxRunDurationMs" => duration(Duration::from_millis(number)),
+        "maxRequestBodyBytes" if number >= 1 << 20 => format!("{} MiB", number >> 20),
+        _ => value.to_string(),
+    };
+    (known.to_owned(), shown)
+}
+
 async fn about(visit: &Visit) -> Result<Markup, Trouble> {
     let seen = visit.get(&host("capabilities")).await?;
     Ok(html! {
         dl.fields {
             dt { "Build" } dd { (text(&seen, "/implementation/name")) " " (text(&seen, "/implementation/version")) }
             dt { "Protocol" } dd { "OpenWOP " (text(&seen, "/protocolVersion")) }
-            @for (name, value) in crate::value::fields(&seen, "/limits") { dt { (name) } dd { (value) } }
+            @for (name, value) in crate::value::fields(&seen, "/limits") { @let (name, value) = limit(name, value); dt { (name) } dd { (value) } }
+            @for (name, pointer) in KEPT { @if let Some(days) = whole(&seen, pointer) { dt { (name) } dd { "for " (days) @if days == 1 { " day" } @else { " days" } } } }
         }
         h2 { "What clients see of this host" }
         (json_view(&seen))

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::api::{ApiError, Call, segment, with_query};
 use crate::layout::{Page, Screen, act, heading, nothing};
+use crate::pages::roster::{member, roster};
 use crate::trouble::Trouble;
 use crate::value::{flag, folded, items, text, time, whole};
 use crate::visit::{Act, Fields, Visit};
@@ -33,6 +34,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
 async fn show(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Response, Trouble> {
     let answer = visit.get(&base()).await?;
     let all = items(&answer, "/subscriptions");
+    let roster = roster(visit).await?;
     let body = html! {
         (heading("Triggers", html! {}))
         @if all.is_empty() { (nothing("Nothing from outside starts a workflow: no webhook, form, mail or queue.", "callboard triggers add WORKFLOW --source webhook")) }
@@ -42,12 +44,12 @@ async fn show(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Respo
                 tr {
                     td { a href=(page_of(text(trigger, "/subscriptionId"))) { (text(trigger, "/source")) } br; small { (short(text(trigger, "/subscriptionId"))) } }
                     td { a href={ "/console/workflows/" (segment(text(trigger, "/workflowId"))) } { (text(trigger, "/workflowId")) } }
-                    td.wide { (short(text(trigger, "/rosterId"))) } td { (status(text(trigger, "/state"))) } td.wide { (text(trigger, "/verification")) }
+                    td.wide { (member(&roster, text(trigger, "/rosterId"))) } td { (status(text(trigger, "/state"))) } td.wide { (text(trigger, "/verification")) }
                     td { (when(visit.now(), time(trigger, "/updatedAt"))) } td { (acts(visit, trigger)) }
                 }
             } }
         } } }
-        (new_form(visit, form, wrong).await?)
+        (new_form(visit, &roster, form, wrong).await?)
     };
     let status = if wrong.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     Page::new(Screen::Triggers, "Triggers", body)
@@ -70,16 +72,17 @@ fn acts(visit: &Visit, trigger: &Value) -> Markup {
     }
 }
 
-async fn new_form(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<Markup, Trouble> {
+async fn new_form(
+    visit: &Visit,
+    roster: &Value,
+    form: &Fields,
+    wrong: Option<&str>,
+) -> Result<Markup, Trouble> {
     if !visit.may("triggers:write") {
         return Ok(html! {});
     }
     let workflows = visit
         .find_with("manifest:read", &format!("{}/workflows", crate::EXTENSION))
-        .await?
-        .unwrap_or_default();
-    let roster = visit
-        .find_with("manifest:read", &format!("{}/roster", crate::EXTENSION))
         .await?
         .unwrap_or_default();
     Ok(html! {
@@ -88,7 +91,7 @@ async fn new_form(visit: &Visit, form: &Fields, wrong: Option<&str>) -> Result<M
         (act(visit, "/console/triggers", html! { div.inline {
             label { "Source " select name="source" { @for source in ["webhook", "queue", "form", "email"] { option selected[form.get("source") == source] { (source) } } } }
             label { "Starts " select name="workflowId" { @for workflow in items(&workflows, "/workflows") { option { (text(workflow, "/workflowId")) } } } }
-            label { "For " select name="rosterId" { option value="" { "nobody" } @for member in items(&roster, "/roster") { option value=(text(member, "/rosterId")) { (text(member, "/persona")) } } } }
+            label { "For " select name="rosterId" { option value="" { "nobody" } @for member in items(roster, "/roster") { option value=(text(member, "/rosterId")) { (text(member, "/persona")) } } } }
             label { "Input mapping " input name="inputMapping" value=(form.get("inputMapping")) placeholder="{\"message\": \"queue.message\"}" spellcheck="false" size="28"; }
             button type="submit" { "Add" }
         } }))
@@ -141,6 +144,7 @@ async fn revealed(visit: &Visit, made: &Value) -> Result<Response, Trouble> {
 pub(crate) async fn one(visit: Visit, Path(trigger): Path<String>) -> Result<Response, Trouble> {
     let path = format!("{}/{}", base(), segment(&trigger));
     let subscription = visit.get(&path).await?;
+    let roster = roster(&visit).await?;
     let letters = with_query(
         &format!("/v1/trigger-subscriptions/{}/dead-letters", segment(&trigger)),
         [("limit", "50"), ("cursor", visit.query.get("cursor"))],
@@ -153,7 +157,7 @@ pub(crate) async fn one(visit: Visit, Path(trigger): Path<String>) -> Result<Res
         p.ids { (id(&trigger)) " " (status(text(&subscription, "/state"))) }
         dl.fields {
             dt { "Starts" } dd { a href={ "/console/workflows/" (segment(text(&subscription, "/workflowId"))) } { (text(&subscription, "/workflowId")) } }
-            @if !text(&subscription, "/rosterId").is_empty() { dt { "For" } dd { a href={ "/console/roster/" (segment(text(&subscription, "/rosterId"))) } { (short(text(&subscription, "/rosterId"))) } } }
+            @if !text(&subscription, "/rosterId").is_empty() { dt { "For" } dd { (member(&roster, text(&subscription, "/rosterId"))) } }
             dt { "Repeats" } dd { "up to " (whole(&subscription, "/retryPolicy/maxAttempts").unwrap_or(0)) " times, " (text(&subscription, "/retryPolicy/backoff")) }
             dt { "The same twice" } dd { @if flag(&subscription, "/dedupEnabled") { "is taken once" } @else { "is taken twice" } }
             dt { "Verification" } dd { (text(&subscription, "/verification")) }

@@ -33,7 +33,7 @@ pub(crate) async fn page(visit: Visit) -> Result<Response, Trouble> {
                 tbody { @for workflow in all {
                     @let id = text(workflow, "/workflowId");
                     tr {
-                        td { a href={ "/console/workflows/" (segment(id)) } { (text(workflow, "/name")) } }
+                        td { a.whole href={ "/console/workflows/" (segment(id)) } { (text(workflow, "/name")) } }
                         td { code.whole { (id) } } td { (text(workflow, "/version")) } td.wide { (text(workflow, "/origin")) } td.wide { (text(workflow, "/description")) }
                     }
                 } }

@@ -92,6 +92,14 @@ fn stocked() -> MadeUp {
             json!({ "call": { "callId": 2, "provider": "mock", "model": "mini", "inputTokens": 1, "outputTokens": 2 }, "isWhole": true, "troubledBefore": 0,
             "request": { "system": "Be brief.", "messages": [{ "role": "user", "text": "The lift has stopped." }], "tools": [], "maxOutputTokens": 9 }, "answer": { "text": "Call Otis.", "stop": "stop" } }),
         ),
+        (
+            format!("{OURS}/audit"),
+            json!({ "entries": [{ "sequence": 9, "entry": { "sequence": 9, "at": at, "actor": "key:k1", "action": "key.revoked", "subject": "key_2", "operation": "revokeKey", "details": { "name": "ci" } } }, { "sequence": 8, "entry": null }], "next": 8 }),
+        ),
+        (
+            "/v1/audit/verify".to_owned(),
+            json!({ "fromSeq": 0, "toSeq": 9, "chainValid": false, "checkpointsValid": true, "checkpoints": [], "anomalies": [{ "atSeq": 7 }] }),
+        ),
         ("/v1/tools".to_owned(), json!([{ "toolId": "mcp:github:search", "source": "mcp" }])),
     ] {
         host.say(&path, answer);
@@ -219,6 +227,11 @@ async fn every_screen_shows_and_does_what_it_should() {
         ),
         ("/console/settings?tab=providers", vec!["anthropic", "Probe"]),
         ("/console/settings?tab=tools", vec!["MCP server github"]),
+        (
+            "/console/settings?tab=audit",
+            vec!["key.revoked", "revokeKey", "cannot be read", "after=8", "verify=1"],
+        ),
+        ("/console/settings?tab=audit&verify=1", vec!["not as it was written", "entry 7"]),
     ] {
         let shown = browser.get(path).await;
         assert_eq!(shown.status, 200, "{path}: {}", shown.text);

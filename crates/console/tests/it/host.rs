@@ -11,6 +11,7 @@ use callboard_console::{
     Answer, Api, ApiError, Call, CallBody, Console, Frames, Identity, InMemory, Lifetime,
 };
 use callboard_protocol::{KeyId, Timestamp};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -23,6 +24,10 @@ pub(crate) struct MadeUp {
     pub(crate) calls: Mutex<Vec<(String, Option<Value>)>>,
     pub(crate) revoked: Mutex<bool>,
     pub(crate) scopes: Option<Vec<String>>,
+    /// What an event stream says, piece by piece.
+    pub(crate) frames: Mutex<Vec<String>>,
+    /// The stream stays open for a while after the last piece.
+    pub(crate) lingers: Mutex<bool>,
 }
 
 impl MadeUp {
@@ -86,7 +91,16 @@ impl Api for MadeUp {
     }
 
     async fn follow(&self, _: &KeyId, _: &str, _: Option<u64>) -> Result<Frames, ApiError> {
-        Ok(Box::pin(futures_util::stream::empty()))
+        let pieces = std::mem::take(&mut *self.frames.lock().unwrap());
+        let lingers = *self.lingers.lock().unwrap();
+        let said = futures_util::stream::iter(pieces.into_iter().map(|it| Ok(it.into_bytes())));
+        let quiet = futures_util::stream::once(async move {
+            if lingers {
+                tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            }
+            Ok(Vec::new())
+        });
+        Ok(Box::pin(said.chain(quiet)))
     }
 }
 
@@ -156,6 +170,18 @@ impl Browser {
             .header("origin", origin)
             .header("content-type", "application/x-www-form-urlencoded");
         self.send(request.body(Body::from(body)).unwrap()).await
+    }
+
+    /// A stream to its end, in the pieces in which it is sent.
+    pub(crate) async fn pieces(&mut self, path: &str) -> Vec<String> {
+        let request = Request::get(path).header("host", "127.0.0.1:8787");
+        let mut request =
+            request.header("accept", "text/event-stream").body(Body::empty()).unwrap();
+        let cookie = self.cookie.as_deref().expect("somebody who is signed in");
+        request.headers_mut().insert("cookie", cookie.parse().unwrap());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let pieces = response.into_body().into_data_stream();
+        pieces.map(|piece| String::from_utf8_lossy(&piece.unwrap()).into_owned()).collect().await
     }
 
     pub(crate) async fn send(&mut self, mut request: Request<Body>) -> Shown {

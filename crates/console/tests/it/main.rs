@@ -7,4 +7,5 @@ mod acts;
 mod every_act;
 mod host;
 mod hostile;
+mod looks;
 mod sign_in;

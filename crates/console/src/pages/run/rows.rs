@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::story::{LONGEST, Names, Row};
-use crate::value::{cut, fields, folded, is_empty, number, preview, shown, text, whole};
+use crate::value::{cut, fields, glanced, is_empty, number, preview, shown, text, whole};
 use crate::words::{count, duration, money};
 
 fn plain(
@@ -45,7 +45,7 @@ fn of_run(event: &Value, kind: &str, names: &Names) -> Option<Row> {
     match kind {
         "run.started" => with(
             plain("▸", "busy", "Run", html! { "started " (text(payload, "/workflowId")) }),
-            folded("Inputs", &payload["inputs"]),
+            glanced("Inputs", &payload["inputs"]),
         ),
         "roster.run.initiated" => plain(
             "·",
@@ -55,7 +55,7 @@ fn of_run(event: &Value, kind: &str, names: &Names) -> Option<Row> {
         ),
         "run.completed" => with(
             plain("✓", "good", "Run", html! { "completed in " (took()) }),
-            folded("Outputs", &payload["outputs"]),
+            glanced("Outputs", &payload["outputs"]),
         ),
         "run.failed" => {
             let place = text(payload, "/failedNodeId");
@@ -67,7 +67,15 @@ fn of_run(event: &Value, kind: &str, names: &Names) -> Option<Row> {
                     "failed after " (took()) @if !place.is_empty() { " at " (names.name(place)) }
                 },
             );
-            with(row, failure(&payload["error"]))
+            // The row of the node has said why.
+            with(
+                row,
+                if place.is_empty() {
+                    failure(&payload["error"])
+                } else {
+                    html! {}
+                },
+            )
         }
         "run.cancelled" => {
             plain("■", "quiet", "Run", html! { "was cancelled after " (took()) " " (why()) })
@@ -113,7 +121,7 @@ fn of_node(event: &Value, kind: &str, node: &str) -> Option<Row> {
                 node,
                 html! { "completed in " (whole(payload, "/durationMs").map(millis).unwrap_or_default()) },
             ),
-            folded("Outputs", &payload["outputs"]),
+            glanced("Outputs", &payload["outputs"]),
         ),
         "node.failed" => {
             with(plain("✕", "bad", node, html! { "failed" }), failure(&payload["error"]))
@@ -122,13 +130,13 @@ fn of_node(event: &Value, kind: &str, node: &str) -> Option<Row> {
             "○",
             "quiet",
             node,
-            html! { "skipped " span.muted { (text(payload, "/reason")) } },
+            html! { "was skipped: " span.muted { (text(payload, "/reason")) } },
         ),
         "node.cancelled" => plain(
             "■",
             "quiet",
             node,
-            html! { "cancelled " span.muted { (text(payload, "/reason")) } },
+            html! { "was cancelled " span.muted { (text(payload, "/reason")) } },
         ),
         // The question and its answer have rows of their own.
         "node.suspended" | "node.resumed" => None,
@@ -230,14 +238,14 @@ fn of_tool(event: &Value, kind: &str, node: &str) -> Option<Row> {
     match kind {
         "agent.toolCalled" => with(
             plain("→", "busy", agent(), html! { "calls " code { (text(payload, "/toolName")) } }),
-            folded("Arguments", &payload["inputs"]),
+            glanced("Arguments", &payload["inputs"]),
         ),
         "agent.toolReturned" => {
             let error = &payload["error"];
             let took = whole(payload, "/durationMs").map(|took| format!(" in {}", millis(took)));
             let line = html! { code { (text(payload, "/toolName")) } @if error.is_null() { " returned" } @else { " failed" } (took.unwrap_or_default()) };
             let row = plain("←", if error.is_null() { "good" } else { "bad" }, agent(), line);
-            with(row, html! { (folded("Result", &payload["outcome"])) (failure(error)) })
+            with(row, html! { (glanced("Result", &payload["outcome"])) (failure(error)) })
         }
         _ => other(event, kind, node),
     }
@@ -253,7 +261,7 @@ fn of_question(event: &Value, kind: &str, node: &str) -> Option<Row> {
                 node,
                 html! { "asks: " (question(text(payload, "/kind"), &payload["data"])) },
             ),
-            folded("What is asked", &payload["data"]),
+            glanced("What is asked", &payload["data"]),
         ),
         "interrupt.resolved" => {
             let who = text(payload, "/resolvedBy");
@@ -282,7 +290,7 @@ fn of_question(event: &Value, kind: &str, node: &str) -> Option<Row> {
         ),
         "conversation.closed" => with(
             plain("»", "good", node, html! { "has talked" }),
-            folded("Outcome", &payload["outcome"]),
+            glanced("Outcome", &payload["outcome"]),
         ),
         // The interrupt of the same question is told.
         "approval.requested"
@@ -401,7 +409,7 @@ fn of_state(event: &Value, kind: &str, node: &str) -> Option<Row> {
 fn other(event: &Value, kind: &str, node: &str) -> Option<Row> {
     let who = if node.is_empty() { kind } else { node };
     let row = plain("·", "quiet", who, html! { @if !node.is_empty() { code { (kind) } } });
-    with(row, folded("Payload", &event["payload"]))
+    with(row, glanced("Payload", &event["payload"]))
 }
 
 pub(crate) fn failure(error: &Value) -> Markup {

@@ -8,7 +8,7 @@ use super::story::Names;
 use crate::layout::act;
 use crate::value::{fields, folded, is_empty, items, json, shown, text, time, whole};
 use crate::visit::Visit;
-use crate::words::{id, status, when};
+use crate::words::{duration, exact, id, status, when};
 
 pub(crate) fn state(
     visit: &Visit,
@@ -58,12 +58,15 @@ fn signal(visit: &Visit, run: &Value, definition: Option<&Value>) -> Markup {
 }
 
 fn nodes(run: &Value, names: &Names, now: Timestamp) -> Markup {
-    let states = fields(run, "/nodeStates");
+    let mut states = fields(run, "/nodeStates");
+    // As they began; those that have not come last.
+    states
+        .sort_by_key(|(_, state)| time(state, "/startedAt").map_or(i64::MAX, Timestamp::as_millis));
     html! {
         @if !states.is_empty() {
             h2 { "Nodes" }
             div.scroll { table {
-                thead { tr { th { "Node" } th { "State" } th.num { "Attempts" } th { "Started" } th { "Ended" } } }
+                thead { tr { th { "Node" } th { "State" } th.num { "Attempts" } th { "Started" } th.num { "Took" } } }
                 tbody {
                     @for (node, state) in states {
                         tr {
@@ -71,13 +74,20 @@ fn nodes(run: &Value, names: &Names, now: Timestamp) -> Markup {
                             td { (status(text(state, "/status"))) }
                             td.num { (whole(state, "/attempts").unwrap_or(0)) }
                             td { (when(now, time(state, "/startedAt"))) }
-                            td { (when(now, time(state, "/endedAt"))) }
+                            td.num { (took(state)) }
                         }
                     }
                 }
             } }
         }
     }
+}
+
+/// How long a node took, with when it ended behind it; nothing as long as it has not.
+fn took(state: &Value) -> Markup {
+    let ended = time(state, "/endedAt");
+    let took = ended.zip(time(state, "/startedAt"));
+    html! { @if let Some((end, begin)) = took { span title=(exact(end)) { (duration(end.since(begin))) } } }
 }
 
 fn children(run: &Value) -> Markup {

@@ -11,6 +11,8 @@ use crate::visit::Visit;
 pub(super) const DOCUMENT: &str = "/v1/openapi.json";
 /// More than any host of ours has.
 const MOST: usize = 1_000;
+/// Scopes that are named one by one where each of them is enough.
+const MOST_SCOPES: usize = 4;
 
 struct Operation<'d> {
     path: &'d str,
@@ -33,11 +35,20 @@ pub(super) async fn operations(visit: &Visit) -> Result<Markup, Trouble> {
             tbody { @for Operation { path, method, described } in all.iter().take(MOST) { tr {
                 td { span.tag { (method) } " " code { (path) } }
                 td { (text(described, "/summary")) }
-                td { @match text(described, "/x-openwop-scope") { "" => "no key", scope => { span.tag { (scope) } } } }
+                td { (needs(text(described, "/x-openwop-scope"))) }
                 td.wide { @for parameter in query(described) { span.tag title=(text(parameter, "/description")) { (text(parameter, "/name")) } " " } }
             } } }
         } }
     })
+}
+
+/// The scope of an operation; where nearly any will do, that.
+fn needs(scope: &str) -> Markup {
+    html! {
+        @if scope.is_empty() { "no key" }
+        @else if scope.matches(" or ").count() > MOST_SCOPES { "any key" }
+        @else { span.tag { (scope) } }
+    }
 }
 
 /// By path, and in the order of the document within one.

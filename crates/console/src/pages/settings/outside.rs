@@ -82,6 +82,8 @@ fn bringer(tool: &Value) -> String {
     let server = id.strip_prefix("mcp:").or(Some(id)).and_then(|id| id.split_once([':', '.', '/']));
     match (source, server) {
         ("mcp", Some((server, _))) => format!("MCP server {server}"),
+        ("node-pack", _) => "Of this host".to_owned(),
+        ("workflow", _) => "Workflows as tools".to_owned(),
         _ => source.to_owned(),
     }
 }

@@ -97,11 +97,16 @@ impl ListFeed {
             match self.input.next(self.due).await {
                 Incoming::Due => {
                     self.due = None;
-                    let list = self.list.render(&self.visit).await.ok()?;
-                    return self.visit.is_signed_in().await.then(|| replace(&list));
+                    let (visit, list) = (&self.visit, self.list);
+                    let made = async {
+                        let list = list.render(visit).await.ok()?;
+                        visit.is_signed_in().await.then(|| replace(&list))
+                    };
+                    return self.input.meanwhile(made).await;
                 }
                 Incoming::Frame(frame) if frame.data.is_empty() => {
-                    return self.visit.is_signed_in().await.then(|| ":\n\n".to_owned());
+                    let goes_on = self.input.meanwhile(self.visit.is_signed_in()).await;
+                    return goes_on.then(|| ":\n\n".to_owned());
                 }
                 Incoming::Frame(_) => {
                     self.due.get_or_insert_with(|| Instant::now() + LIST_EVERY);
@@ -120,6 +125,7 @@ pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<R
     let seen = visit.last_seen.or_else(|| visit.query.number("after"));
     let path = format!("{api}/events?streamMode=debug");
     let frames = visit.console.api().follow(&visit.who.key_id, &path, seen).await?;
+    let input = Input::new(frames);
     let feed = RunFeed {
         api,
         tab: Tab::read(visit.query.get("tab")),
@@ -131,7 +137,6 @@ pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<R
         // Not there yet before the first event, which then is the beginning.
         began: time(&run, "/startedAt").or_else(|| time(&run, "/createdAt")),
         definition,
-        input: Input::new(frames),
         is_stale: seen.is_none() || whole(&run, "/lastSequence") != seen,
         // The header may be older than the stream, unless nothing has happened since the page was made.
         due: (seen.is_none() || whole(&run, "/lastSequence") != seen).then(Instant::now),
@@ -143,9 +148,9 @@ pub(crate) async fn of_run(visit: Visit, Path(run_id): Path<String>) -> Result<R
         is_over: false,
         visit,
     };
-    let text = stream::unfold(feed, |mut feed| async move {
-        let text = feed.step().await?;
-        Some((Ok::<_, std::convert::Infallible>(text), feed))
+    let text = stream::unfold((feed, input), |(mut feed, mut input)| async move {
+        let text = feed.step(&mut input).await?;
+        Some((Ok::<_, std::convert::Infallible>(text), (feed, input)))
     });
     Ok(event_stream(text))
 }
@@ -158,7 +163,6 @@ struct RunFeed {
     names: Names,
     began: Option<Timestamp>,
     definition: Option<Value>,
-    input: Input,
     due: Option<Instant>,
     /// The run as it was read last, and whether something has happened since that its header tells.
     run: Value,
@@ -174,20 +178,20 @@ struct RunFeed {
 }
 
 impl RunFeed {
-    async fn step(&mut self) -> Option<String> {
+    async fn step(&mut self, input: &mut Input) -> Option<String> {
         if self.is_over {
             return None;
         }
-        let incoming = self.input.next(self.due).await;
-        if !self.is_signed_in().await {
+        let incoming = input.next(self.due).await;
+        if !input.meanwhile(self.is_signed_in()).await {
             return None;
         }
         match incoming {
             Incoming::Due => {
                 self.due = None;
-                self.pieces().await.ok()
+                input.meanwhile(self.pieces()).await.ok()
             }
-            Incoming::Frame(frame) => Some(self.rows(frame)),
+            Incoming::Frame(frame) => Some(self.rows(frame, input)),
             Incoming::End => {
                 self.is_over = true;
                 let last = self.pieces().await.ok()?;
@@ -207,7 +211,7 @@ impl RunFeed {
 
     /// The rows of this frame and of those that came with it, as one piece: what is sent together costs one write. Of a page of
     /// the log, none waits for another.
-    fn rows(&mut self, first: Frame) -> String {
+    fn rows(&mut self, first: Frame, input: &mut Input) -> String {
         let mut text = String::new();
         let mut next = Some(first);
         while let Some(frame) = next {
@@ -218,7 +222,7 @@ impl RunFeed {
                     self.run["lastSequence"] = sequence.into();
                 }
             }
-            next = if text.len() < LARGEST_PIECE { self.input.take() } else { None };
+            next = if text.len() < LARGEST_PIECE { input.take() } else { None };
         }
         if text.is_empty() {
             return ":\n\n".to_owned();
@@ -331,6 +335,7 @@ struct Input {
     /// What has come; all before `read` has been taken.
     rest: Vec<u8>,
     read: usize,
+    has_ended: bool,
 }
 
 enum Incoming {
@@ -349,7 +354,7 @@ struct Frame {
 
 impl Input {
     fn new(frames: Frames) -> Self {
-        Self { frames: Box::pin(frames), rest: Vec::new(), read: 0 }
+        Self { frames: Box::pin(frames), rest: Vec::new(), read: 0, has_ended: false }
     }
 
     /// The next frame, or the moment for which something is due.
@@ -357,6 +362,9 @@ impl Input {
         loop {
             if let Some(frame) = self.take() {
                 return Incoming::Frame(frame);
+            }
+            if self.has_ended {
+                return Incoming::End;
             }
             let moment = async {
                 match due {
@@ -366,12 +374,36 @@ impl Input {
             };
             // Losing either is fine: bytes stay in the stream, and the moment is asked for again.
             tokio::select! {
-                read = self.frames.next() => match read {
-                    Some(Ok(bytes)) if self.rest.len() + bytes.len() <= LARGEST_FRAME => self.rest.extend(bytes),
-                    _ => return Incoming::End,
-                },
+                () = self.read() => {}
                 () = moment => return Incoming::Due,
             }
+        }
+    }
+
+    /// Does something else that asks the host, and reads on at the same time. The stream may be waiting for its turn at the
+    /// database, where turns are given in order: left alone, it would keep a turn that it does not take, and with as many open
+    /// pages as there are turns each would wait for another's.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            // Whatever is under way ends with bytes; only then may the stream be left alone.
+            if self.has_ended || self.rest.len() > LARGEST_FRAME {
+                return work.await;
+            }
+            tokio::select! {
+                done = &mut work => return done,
+                () = self.read() => {}
+            }
+        }
+    }
+
+    /// The next bytes. What is larger than any frame is the end, as is a broken stream.
+    async fn read(&mut self) {
+        match self.frames.next().await {
+            Some(Ok(bytes)) if self.rest.len() + bytes.len() <= 2 * LARGEST_FRAME => {
+                self.rest.extend(bytes);
+            }
+            _ => self.has_ended = true,
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct MadeUp {
     pub(crate) scopes: Option<Vec<String>>,
     /// What an event stream says, piece by piece.
     pub(crate) frames: Mutex<Vec<String>>,
+    /// Whoever asks for a run, and the stream after its first piece, need the one turn there is, in order.
+    pub(crate) turns: Option<Arc<tokio::sync::Semaphore>>,
     /// The stream stays open for a while after the last piece.
     pub(crate) lingers: Mutex<bool>,
 }
@@ -71,6 +73,12 @@ impl Api for MadeUp {
                 body: json!({ "error": "key_revoked", "message": "this key was revoked" }),
             });
         }
+        let _turn = match &self.turns {
+            Some(turns) if call.path.starts_with("/v1/runs/") => {
+                Some(turns.acquire().await.unwrap())
+            }
+            _ => None,
+        };
         let path = call.path.split('?').next().unwrap_or_default().to_owned();
         let body = call.body.map(|body| match body {
             CallBody::Json(value) => value,
@@ -94,7 +102,12 @@ impl Api for MadeUp {
         let pieces = std::mem::take(&mut *self.frames.lock().unwrap());
         let lingers = *self.lingers.lock().unwrap();
         let said = futures_util::stream::iter(pieces.into_iter().map(|it| Ok(it.into_bytes())));
+        let turns = self.turns.clone();
         let quiet = futures_util::stream::once(async move {
+            if let Some(turns) = turns {
+                tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+                drop(turns.acquire().await.unwrap());
+            }
             if lingers {
                 tokio::time::sleep(std::time::Duration::from_millis(500)).await;
             }

@@ -105,3 +105,29 @@ async fn a_page_reads_the_run_again_only_for_what_its_header_tells() {
     assert_eq!(reads_of("node.started").await, 2);
     assert_eq!(reads_of("run.paused").await, 3);
 }
+
+/// Turns at the database are given in order. A stream that waits for one takes it when it comes, also while its page asks the host
+/// for something else: with as many open pages as turns, all of them would wait for ever.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_waits_for_its_turn_does_not_hold_up_its_own_page() {
+    let turns = std::sync::Arc::new(tokio::sync::Semaphore::new(1));
+    let host = MadeUp { turns: Some(turns.clone()), ..MadeUp::default() };
+    host.say("/v1/runs/r", json!({ "runId": "r", "workflowId": "desk", "status": "running" }));
+    let event = json!({ "sequence": 1, "type": "run.paused", "payload": {}, "timestamp": AT });
+    *host.frames.lock().unwrap() = vec![format!("id: 1\nevent: run.paused\ndata: {event}\n\n")];
+    let mut browser = Browser::signed_in(host).await;
+    // Somebody else has the turn from before the stream asks for it until after the page does.
+    let other = async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let turn = turns.acquire().await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        drop(turn);
+    };
+    let page = async {
+        let pieces = browser.pieces("/console/runs/r/live?tab=log&after=0");
+        tokio::time::timeout(std::time::Duration::from_secs(60), pieces).await
+    };
+    let (pieces, ()) = tokio::join!(page, other);
+    let pieces = pieces.expect("the stream comes to its end").concat();
+    assert!(pieces.contains("id: 1\n"), "{pieces}");
+}

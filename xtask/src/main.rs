@@ -2,6 +2,7 @@
 
 mod bench;
 mod child;
+mod compare;
 mod dist;
 mod interop;
 mod say;
@@ -40,6 +41,8 @@ enum Task {
     Dist(dist::Options),
     /// Measure the release binary beside the machine's raw limits
     Bench(bench::Options),
+    /// Measure what clients do with this host and with another that runs already, by turns
+    Compare(compare::Options),
     /// Let random faults happen to hosts on one PostgreSQL, and look whether anything was lost or done twice
     Soak(soak::Options),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Task::Screenshots(options) => screenshots::run(&options),
         Task::Dist(options) => dist::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Compare(options) => compare::run(&options),
         Task::Soak(options) => soak::run(&options),
     };
     match outcome {

@@ -31,6 +31,7 @@ mod records;
 mod rest;
 mod retention;
 mod rows;
+mod short;
 mod sizes;
 mod status;
 mod writer;

@@ -7,6 +7,8 @@ mod ended;
 mod given;
 #[path = "sqlite/losses.rs"]
 mod losses;
+#[path = "sqlite/short.rs"]
+mod short;
 
 use std::collections::BTreeMap;
 use std::fs;

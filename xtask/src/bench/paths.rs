@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::task::JoinSet;
 
+use super::Scale;
 use super::bare::Bare;
 use super::definitions::{CHAIN, NOOP};
 use super::load::{field, wait_for_end};
 use super::measure::{KEY, processor_time, register_some, run_of};
 use super::stages::{self, Shares};
-use super::{Scale, watch};
 use crate::child::Host;
 use crate::say;
 use crate::wire::{Connection, Request};
@@ -70,7 +70,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    fn keep_best(&mut self, other: Self) {
+    pub(crate) fn keep_best(&mut self, other: Self) {
         if other.per_second > self.per_second {
             (self.per_second, self.p50, self.p99) = (other.per_second, other.p50, other.p99);
         }
@@ -89,11 +89,39 @@ pub(crate) struct Paths {
     pub(crate) bare: Cost,
 }
 
-/// A host under load.
-struct Subject {
-    host: Host,
+/// A host under load, whoever has started it.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    /// None where its processor time cannot be seen.
+    pub(crate) process: Option<u32>,
+    pub(crate) key: String,
+    pub(crate) workflow: String,
     /// A run that has ended.
-    ended: String,
+    pub(crate) ended: String,
+}
+
+impl Target {
+    /// Knows no run yet.
+    pub(crate) fn new(
+        address: SocketAddr,
+        process: Option<u32>,
+        key: &str,
+        workflow: &str,
+    ) -> Self {
+        let (key, workflow) = (key.to_owned(), workflow.to_owned());
+        Self { address, process, key, workflow, ended: String::new() }
+    }
+
+    /// Creates a run and waits for its end, so that there is one to read.
+    pub(crate) async fn prepare(mut self) -> Result<Self> {
+        let connection = Connection::open(self.address).await?;
+        let mut client = Client { connection, used: Use::Snapshots, target: self.clone() };
+        let run = client.create(&self.workflow).await?;
+        client.until_ended(&run).await?;
+        self.ended = run;
+        Ok(self)
+    }
 }
 
 pub(crate) async fn measure(
@@ -108,62 +136,54 @@ pub(crate) async fn measure(
         std::fs::create_dir(&home)?;
         let host = Host::start(binary, &home, arguments).await?;
         register_some(host.address, &[NOOP, CHAIN]).await?;
-        let ended = watch::create(host.address, NOOP).await?;
-        wait_for_end(&mut Connection::open(host.address).await?, &ended).await?;
-        subjects.push(Subject { host, ended });
+        let target = Target::new(host.address, Some(host.id()?), KEY, NOOP).prepare().await?;
+        subjects.push((host, target));
     }
     let mut paths = Paths { costs: vec![Default::default(); subjects.len()], ..Paths::default() };
     for (place, used) in USES.into_iter().enumerate() {
         say::line(format_args!("{}, concurrency {CALLERS}", used.name()));
         for _ in 0..scale.turns {
-            for (subject, costs) in subjects.iter().zip(&mut paths.costs) {
-                let cost =
-                    load(subject.host.address, subject.host.id()?, used, &subject.ended, scale);
-                costs[place].keep_best(cost.await?);
+            for ((_, target), costs) in subjects.iter().zip(&mut paths.costs) {
+                costs[place].keep_best(load(target, used, scale.runs[2] / 2).await?);
             }
         }
         // In a turn of its own: being looked at takes time too.
-        let subject = subjects.first().context("no host")?;
-        let (address, process) = (subject.host.address, subject.host.id()?);
-        if let Some(watched) = stages::watch(process, folder).await? {
-            load(address, process, used, &subject.ended, scale).await?;
+        let (host, target) = subjects.first().context("no host")?;
+        if let Some(watched) = stages::watch(host.id()?, folder).await? {
+            load(target, used, scale.runs[2] / 2).await?;
             paths.stages[place] = watched.end().await?;
         }
     }
-    paths.bare = bare(subjects.first().context("no host")?, folder, scale).await?;
-    for subject in subjects {
-        subject.host.stop().await?;
+    paths.bare = bare(&subjects.first().context("no host")?.1, folder, scale).await?;
+    for (host, _) in subjects {
+        host.stop().await?;
     }
     Ok(paths)
 }
 
 /// The cost of sending the bytes of a run's snapshot and nothing else.
-async fn bare(subject: &Subject, folder: &Path, scale: Scale) -> Result<Cost> {
-    let request = Request::get(format!("/v1/runs/{}", subject.ended)).bearer(KEY);
-    let answer = Connection::open(subject.host.address).await?.send(&request).await?;
+async fn bare(target: &Target, folder: &Path, scale: Scale) -> Result<Cost> {
+    let request = Request::get(format!("/v1/runs/{}", target.ended)).bearer(&target.key);
+    let answer = Connection::open(target.address).await?.send(&request).await?;
     let bare = Bare::start(folder, &answer.body).await?;
+    let target = Target { address: bare.address, process: Some(bare.id()?), ..target.clone() };
     let mut best = Cost::default();
     for _ in 0..scale.turns {
-        best.keep_best(load(bare.address, bare.id()?, Use::Read, &subject.ended, scale).await?);
+        best.keep_best(load(&target, Use::Read, scale.runs[2] / 2).await?);
     }
     Ok(best)
 }
 
-async fn load(
-    address: SocketAddr,
-    process: u32,
-    used: Use,
-    ended: &str,
-    scale: Scale,
-) -> Result<Cost> {
-    let total = scale.runs[2] / 2;
+/// Does the same so often from all connections together.
+pub(crate) async fn load(target: &Target, used: Use, total: usize) -> Result<Cost> {
+    let seen = || target.process.map_or(Ok(Duration::ZERO), processor_time);
     let left = Arc::new(AtomicUsize::new(total));
     let mut clients = Vec::new();
     for _ in 0..CALLERS {
-        let connection = Connection::open(address).await?;
-        clients.push(Client { connection, used, ended: ended.to_owned() });
+        let connection = Connection::open(target.address).await?;
+        clients.push(Client { connection, used, target: target.clone() });
     }
-    let (before, started) = (processor_time(process)?, Instant::now());
+    let (before, started) = (seen()?, Instant::now());
     let mut tasks = JoinSet::new();
     for client in clients {
         tasks.spawn(client.work(Arc::clone(&left)));
@@ -176,7 +196,7 @@ async fn load(
     times.sort();
     Ok(Cost {
         per_second: total as f64 / elapsed.as_secs_f64(),
-        processor: (processor_time(process)? - before) / u32::try_from(total)?,
+        processor: (seen()? - before) / u32::try_from(total)?,
         p50: super::load::percentile(&times, 0.5),
         p99: super::load::percentile(&times, 0.99),
     })
@@ -185,7 +205,7 @@ async fn load(
 struct Client {
     connection: Connection,
     used: Use,
-    ended: String,
+    target: Target,
 }
 
 impl Client {
@@ -205,9 +225,9 @@ impl Client {
 
     async fn once(&mut self) -> Result<()> {
         match self.used {
-            Use::Create => self.create(NOOP).await.map(drop),
+            Use::Create => self.create(&self.target.workflow.clone()).await.map(drop),
             Use::Poll => {
-                let run = self.create(NOOP).await?;
+                let run = self.create(&self.target.workflow.clone()).await?;
                 wait_for_end(&mut self.connection, &run).await
             }
             Use::PollChain => {
@@ -215,21 +235,20 @@ impl Client {
                 wait_for_end(&mut self.connection, &run).await
             }
             Use::Follow => {
-                let run = self.create(NOOP).await?;
+                let run = self.create(&self.target.workflow.clone()).await?;
                 self.follow(&run).await
             }
             Use::Snapshots => {
-                let run = self.create(NOOP).await?;
-                while !self.snapshot(&run).await? {}
-                Ok(())
+                let run = self.create(&self.target.workflow.clone()).await?;
+                self.until_ended(&run).await
             }
             Use::Read => {
-                let run = self.ended.clone();
+                let run = self.target.ended.clone();
                 ensure!(self.snapshot(&run).await?, "the run has not ended");
                 Ok(())
             }
             Use::List => {
-                let request = get("/v1/host/callboard/runs?limit=20");
+                let request = self.get("/v1/host/callboard/runs?limit=20");
                 let (status, body) = self.connection.exchange(request.as_bytes()).await?;
                 ensure!(status == 200, "list answered {status}: {body}");
                 Ok(())
@@ -238,30 +257,40 @@ impl Client {
     }
 
     async fn create(&mut self, workflow: &str) -> Result<String> {
-        let request = Request::post("/v1/runs", &run_of(workflow)).bearer(KEY).render();
+        let request = Request::post("/v1/runs", &run_of(workflow));
+        let request = request.bearer(&self.target.key).render();
         let (status, body) = self.connection.exchange(&request).await?;
         ensure!(status == 201, "create answered {status}: {body}");
         Ok(field(body, "runId").context("a created run without runId")?.to_owned())
     }
 
     async fn follow(&mut self, run: &str) -> Result<()> {
-        let request = get(&format!("/v1/runs/{run}/events"));
+        let request = self.get(&format!("/v1/runs/{run}/events"));
         let answer = self.connection.send_bytes(request.as_bytes()).await?;
+        if answer.header("connection") == Some("close") {
+            self.connection = Connection::open(self.target.address).await?;
+        }
         ensure!(answer.status == 200, "a stream answered {}", answer.status);
         let is_whole = answer.text().contains("event: run.completed");
         ensure!(is_whole, "the stream ended before its run: {}", answer.text());
         Ok(())
     }
 
+    async fn until_ended(&mut self, run: &str) -> Result<()> {
+        while !self.snapshot(run).await? {}
+        Ok(())
+    }
+
     /// Whether the run has completed.
     async fn snapshot(&mut self, run: &str) -> Result<bool> {
-        let request = get(&format!("/v1/runs/{run}"));
+        let request = self.get(&format!("/v1/runs/{run}"));
         let (status, body) = self.connection.exchange(request.as_bytes()).await?;
         ensure!(status == 200, "a run answered {status}: {body}");
         Ok(body.contains("\"status\":\"completed\""))
     }
-}
 
-fn get(path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nhost: callboard\r\nauthorization: Bearer {KEY}\r\n\r\n")
+    fn get(&self, path: &str) -> String {
+        let key = &self.target.key;
+        format!("GET {path} HTTP/1.1\r\nhost: callboard\r\nauthorization: Bearer {key}\r\n\r\n")
+    }
 }

@@ -278,7 +278,7 @@ impl Table {
     }
 }
 
-pub(super) fn grouped(value: f64) -> String {
+pub(crate) fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let groups: Vec<&str> = digits
         .as_bytes()
@@ -293,7 +293,7 @@ fn both(ordered: &[Duration]) -> String {
     format!("{} / {}", time(percentile(ordered, 0.5)), time(percentile(ordered, 0.99)))
 }
 
-pub(super) fn time(value: Duration) -> String {
+pub(crate) fn time(value: Duration) -> String {
     match value.as_micros() {
         0..1000 => format!("{:.1} µs", value.as_secs_f64() * 1e6),
         1000..100_000 => format!("{:.1} ms", value.as_secs_f64() * 1e3),

@@ -1,12 +1,15 @@
 //! Appending to one log: events, head, snapshot, open questions and the fate of the lease, in one request.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, params};
 
-use callboard_engine::{Append, Claim, StoreError, Tenure};
+use callboard_engine::{Append, Claim, Row, StoreError, Tenure};
 use callboard_protocol::{HostId, RunId, RunStatus, Timestamp};
 
 use super::fault::Fault;
 use super::rows::{execute, millis, signed, status, unsigned};
+use super::short::shorten;
 use super::{create, inbox, outcome};
 use crate::sealed::{SealedAppend, cause_text, unknown_run};
 
@@ -36,7 +39,7 @@ pub(super) fn append(db: &Connection, sealed: &SealedAppend) -> Result<u64, Faul
         execute(
             db,
             "INSERT OR REPLACE INTO snapshots (run, version, body) VALUES (?1, ?2, ?3)",
-            params![before.id, signed(version), snapshot],
+            params![before.id, signed(version), kept(snapshot, append.head.status)],
         )?;
     }
     for child in children {
@@ -109,6 +112,21 @@ pub(super) fn set_tenure(db: &Connection, run: i64, tenure: &Tenure) -> Result<(
     Ok(())
 }
 
+/// Lists look into the folds of runs that go on.
+fn kept(snapshot: &str, status: RunStatus) -> Cow<'_, str> {
+    if status.is_terminal() { shorten(snapshot) } else { Cow::Borrowed(snapshot) }
+}
+
+/// What every run says of itself. Into the payload of any other event SQL may look.
+const PLAIN: [&str; 4] = ["run.started", "node.started", "node.completed", "run.completed"];
+
+fn said(row: &Row) -> Cow<'_, str> {
+    match PLAIN.contains(&row.kind.as_str()) {
+        true => shorten(&row.payload),
+        false => Cow::Borrowed(&row.payload),
+    }
+}
+
 fn update_head(
     db: &Connection,
     before: &Stored,
@@ -152,7 +170,7 @@ fn insert_events(
             row.at.as_millis(),
             row.kind,
             row.node.as_ref().map(|node| node.as_str()),
-            row.payload,
+            said(row),
             sealed,
             row.cause.as_ref().map(cause_text),
         ])?;

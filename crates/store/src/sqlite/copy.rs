@@ -12,6 +12,7 @@ use tokio::task::spawn_blocking;
 use super::memory::owner_word;
 use super::migrate;
 use super::open::{DATABASE, KEY, open_reader, prepare_writer};
+use super::short;
 use crate::copy::{
     Cell, Chunk, CopiedTable, CopyError, Marks, ROWS_PER_CHUNK, Row, TABLES, Table, columns,
 };
@@ -167,9 +168,11 @@ fn read(db: &Connection, into: &mpsc::Sender<Chunk>) -> Result<Vec<CopiedTable>,
         let mut rows = statement.query([]).map_err(CopyError::broken)?;
         let mut chunk = Vec::new();
         while let Some(row) = rows.next().map_err(CopyError::broken)? {
-            let cells = (0..table.columns.len()).map(|column| Ok(cell(row.get_ref(column)?)));
-            let cells: Result<Row, rusqlite::Error> = cells.collect();
-            chunk.push(cells.map_err(CopyError::broken)?);
+            let cells = (0..table.columns.len()).map(|column| {
+                let cell = cell(row.get_ref(column).map_err(CopyError::broken)?);
+                whole(table, column, cell)
+            });
+            chunk.push(cells.collect::<Result<Row, CopyError>>()?);
             if chunk.len() == ROWS_PER_CHUNK {
                 send(std::mem::take(&mut chunk))?;
             }
@@ -180,6 +183,19 @@ fn read(db: &Connection, into: &mpsc::Sender<Chunk>) -> Result<Vec<CopiedTable>,
         counted.push(copied);
     }
     Ok(counted)
+}
+
+/// Short forms are this database's alone.
+fn whole(table: &Table, column: usize, cell: Cell) -> Result<Cell, CopyError> {
+    const SHORT: [(&str, &str); 3] =
+        [("births", "record"), ("events", "payload"), ("snapshots", "body")];
+    match cell {
+        Cell::Text(text) if SHORT.contains(&(table.name, table.columns[column].0)) => {
+            let json = short::whole(&text).map_err(CopyError::broken)?;
+            Ok(Cell::Text(json.into_owned()))
+        }
+        cell => Ok(cell),
+    }
 }
 
 fn cell(value: ValueRef<'_>) -> Cell {

@@ -1,5 +1,7 @@
 //! Creating a run: birth record, head and whatever must be true with them.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, OptionalExtension, params};
 
 use callboard_core::Birth;
@@ -8,6 +10,7 @@ use callboard_engine::{Claim, Queue, StoreError};
 use super::fault::Fault;
 use super::outcome;
 use super::rows::{execute, millis, signed};
+use super::short::shorten;
 use crate::sealed::{SealedRun, unknown_run};
 
 /// The conditions repeat the partial index's own, word for word, or SQLite would not use it.
@@ -26,7 +29,7 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
     execute(
         db,
         "INSERT INTO births (run, record, sealed_inputs, sealed_delivery, definition) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![id, run.record, run.sealed_inputs, run.sealed_delivery, definition_id(db, run)?],
+        params![id, record(run), run.sealed_inputs, run.sealed_delivery, definition_id(db, run)?],
     )?;
     let (tenant, test) = (run.birth.owner.tenant.as_str(), run.birth.test);
     let created_at = run.birth.created_at.as_millis();
@@ -43,6 +46,14 @@ pub(super) fn create(db: &Connection, run: &SealedRun) -> Result<(), Fault> {
         execute(db, sql, params![id, agent, tenant, test, created_at])?;
     }
     Ok(())
+}
+
+/// Retention looks for the parent in the record of a child.
+fn record(run: &SealedRun) -> Cow<'_, str> {
+    match run.birth.parent {
+        Some(_) => Cow::Borrowed(&run.record),
+        None => shorten(&run.record),
+    }
 }
 
 /// Answers the run's key in the other tables.

@@ -1,5 +1,6 @@
 //! Reading one run: decrypted for the fold, masked for everyone else.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use callboard_core::Entry;
@@ -7,7 +8,7 @@ use callboard_engine::{Found, Opened, Page, Recorded, Scope, Standing};
 use callboard_protocol::{NodeId, RunId, RunStatus};
 
 use super::fault::Fault;
-use super::rows::{cause, in_scope, payload, scope_params, signed, status, time, unsigned};
+use super::rows::{cause, in_scope, payload, scope_params, signed, status, time, unsigned, whole};
 use crate::seal::Seal;
 use crate::sealed::{SealedBirth, SealedEvent, open_birth, open_entry, unknown_run};
 
@@ -19,7 +20,8 @@ pub(super) fn open(db: &Connection, seal: &Seal, run: &RunId) -> Result<Option<O
     )?;
     let mut rows = select.query([run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let sealed = SealedBirth { record: row.get(1)?, inputs: row.get(2)?, delivery: row.get(4)? };
+    let record = whole(row, 1, "the birth of a run")?.into_owned();
+    let sealed = SealedBirth { record, inputs: row.get(2)?, delivery: row.get(4)? };
     let birth = open_birth(seal, run, &sealed)?;
     let source: String = row.get(3)?;
     let entries = entries(db, seal, row.get(0)?, 0)?;
@@ -98,7 +100,7 @@ fn entry(row: &Row<'_>, seal: &Seal, run: &RunId) -> Result<Entry, Fault> {
         at: time(row, 1)?,
         kind: row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?,
         node: node(row, 3)?,
-        payload: row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?,
+        payload: &whole(row, 4, "the payload of an event")?,
         sealed: row.get_ref(5)?.as_blob_or_null().map_err(rusqlite::Error::from)?,
         cause: cause(row, 6)?,
     };
@@ -126,15 +128,22 @@ pub(super) fn find(db: &Connection, scope: &Scope, run: &RunId) -> Result<Option
     ))?;
     let mut rows = select.query(params![tenant, test, workspace, run.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let born = serde_json::from_str(row.get_ref(4)?.as_str().unwrap_or_default());
+    let born = serde_json::from_str(&whole(row, 4, "the birth of a run")?);
     let born = born.map_err(|error| Fault::unreadable(format!("the birth of {run}"), &error))?;
     Ok(Some(Found {
         status: status(row, 0)?,
         version: unsigned(row, 1)?,
         engine_version: row.get(2)?,
         born,
-        snapshot: row.get(3)?,
+        snapshot: snapshot(row, 3)?,
     }))
+}
+
+fn snapshot(row: &Row<'_>, column: usize) -> Result<Option<String>, Fault> {
+    if row.get_ref(column)? == ValueRef::Null {
+        return Ok(None);
+    }
+    Ok(Some(whole(row, column, "the fold of a run")?.into_owned()))
 }
 
 pub(super) fn page(

@@ -1,6 +1,6 @@
 //! What a list tells of runs that have not ended, for the rule that says why they wait.
 //!
-//! Each is found under the run's own key: a line of the list costs the same however many runs there are.
+//! What is stored in its short form has none of it. Each is found under the run's own key: a line of the list costs the same however many runs there are.
 
 use rusqlite::Row;
 use serde_json::Value;
@@ -20,7 +20,8 @@ pub(super) const REST: &str = "runs.holder IS NOT NULL, runs.wake_at,
         (SELECT json_object('nodes', body -> 'nodeStates', 'children', body -> 'childRuns')
          FROM snapshots AS folded WHERE folded.run = runs.id AND folded.version = runs.version) END,
     CASE WHEN runs.status IN ('running', 'cancelling') THEN
-        (SELECT json_array(kind, node, at, payload ->> 'delayMs', payload ->> 'childRunId')
+        (SELECT json_array(kind, node, at, CASE WHEN substr(payload, 1, 1) = '{' THEN payload ->> 'delayMs' END,
+             CASE WHEN substr(payload, 1, 1) = '{' THEN payload ->> 'childRunId' END)
          FROM events AS newest WHERE newest.run = runs.id AND newest.sequence = runs.version - 1) END,
     runs.agents, runs.priority";
 

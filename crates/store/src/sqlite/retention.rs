@@ -11,14 +11,15 @@ use callboard_protocol::RunId;
 use super::fault::Fault;
 use super::rows::{execute, signed};
 
-/// Ended runs that nothing needs, the oldest first. The run with the newest event of all stays: positions are handed
+/// Ended runs that nothing needs, the oldest first. A birth record in its short form has no parent. The run with the newest event of all stays: positions are handed
 /// out from there on, and readers of all logs must not meet one twice.
 const REMOVABLE: &str = "(runs.status = 'completed' OR runs.status = 'failed' OR runs.status = 'cancelled')
          AND runs.updated_at < ?
          AND NOT EXISTS (SELECT 1 FROM runs AS fork WHERE fork.prefix_of = runs.id)
          AND NOT EXISTS (SELECT 1 FROM runs AS fork WHERE fork.forked_from = runs.id)
          AND NOT EXISTS (
-             SELECT 1 FROM runs AS above WHERE above.run_id = births.record ->> '$.parent.runId'
+             SELECT 1 FROM runs AS above
+             WHERE above.run_id = CASE WHEN substr(births.record, 1, 1) = '{' THEN births.record ->> '$.parent.runId' END
                  AND above.status NOT IN ('completed', 'failed', 'cancelled'))
          AND NOT EXISTS (
              SELECT 1 FROM events JOIN runs AS below ON below.run_id = events.payload ->> '$.childRunId'

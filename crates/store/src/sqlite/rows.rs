@@ -1,5 +1,7 @@
 //! Columns as values and values as columns: conversions that several statements share.
 
+use std::borrow::Cow;
+
 use rusqlite::{Connection, Row, ToSql};
 use serde_json::value::RawValue;
 
@@ -8,6 +10,7 @@ use callboard_engine::{KeyMode, Scope};
 use callboard_protocol::{RunStatus, Timestamp};
 
 use super::fault::Fault;
+use super::short;
 use crate::sealed::cause_of;
 
 /// The condition that keeps a caller inside its scope; `scope_params` fills ?1 to ?3.
@@ -42,9 +45,19 @@ pub(super) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64, Fault> {
     u64::try_from(number).map_err(|error| Fault::unreadable("a stored number", error))
 }
 
+/// JSON that may be stored in its short form.
+pub(super) fn whole<'a>(
+    row: &'a Row<'_>,
+    column: usize,
+    what: &str,
+) -> Result<Cow<'a, str>, Fault> {
+    let stored = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+    short::whole(stored).map_err(|error| Fault::unreadable(what, error))
+}
+
 /// JSON that readers get as it stands.
 pub(super) fn payload(row: &Row<'_>, column: usize) -> Result<String, Fault> {
-    let text: String = row.get(column)?;
+    let text = whole(row, column, "the payload of an event")?.into_owned();
     serde_json::from_str::<&RawValue>(&text)
         .map_err(|error| Fault::unreadable("the payload of an event", error))?;
     Ok(text)

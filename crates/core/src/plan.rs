@@ -200,6 +200,11 @@ impl Plan {
         self.index(node).map(|index| &self.node(index).node.type_id)
     }
 
+    /// Whether an activity performs it, which may call others; also for a node that the definition does not have.
+    pub fn is_performed(&self, node: &NodeId) -> bool {
+        self.index(node).is_none_or(|index| self.node(index).kind.is_performed())
+    }
+
     pub(crate) fn nodes(&self) -> &[PlanNode] {
         &self.nodes
     }

@@ -19,6 +19,7 @@ use crate::once::CallFailure;
 use crate::roster::Spent;
 use crate::store::{Claim, KeyMode, StoreError};
 
+pub(crate) use accounts::accounted_of;
 pub(crate) use accounts::daily_limit_key;
 pub use accounts::{BudgetAccount, Budgets, accounted};
 

@@ -7,7 +7,7 @@ use callboard_core::{Birth, Command, Entry, Refusal, Run, Unreadable};
 use callboard_protocol::{CancelRequested, ENGINE_VERSION, Event, ForkMode, RunId};
 
 use crate::audit_log::AuditFact;
-use crate::budget::accounted;
+use crate::budget::accounted_of;
 use crate::catalog::Uncompiled;
 use crate::decisions::{Decisions, Lane, Undecided};
 use crate::engine::{Done, Engine, EngineError, Remember};
@@ -108,7 +108,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         rows.memory.extend(memory::summary_rows(run, entries));
         let wakes = append.wakes.clone();
-        let mut batch = accounted(run.birth(), append);
+        let mut batch = accounted_of(run, append);
         batch.facts.extend(entries.iter().filter_map(|entry| approval(run, entry)));
         let callbacks = callbacks(run.birth(), entries)?;
         let calls = !callbacks.is_empty();

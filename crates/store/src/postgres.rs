@@ -15,6 +15,7 @@ mod create;
 mod effects;
 mod fault;
 mod feed;
+mod gather;
 mod generations;
 mod hints;
 mod hosts;
@@ -25,6 +26,7 @@ mod look;
 mod memory;
 mod migrate;
 mod outcome;
+mod quiet;
 mod read;
 mod records;
 mod retention;
@@ -46,7 +48,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::Pool;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -65,9 +66,10 @@ use crate::seal::Seal;
 use crate::sealed::{SealedAppend, SealedRun, seal_outcome};
 use clock::DatabaseClock;
 use create::KnownDefinitions;
+use gather::Gather;
 use hints::Hints;
 use retry::Patience;
-use session::Session;
+use session::{Connections, Session};
 use writer::Lane;
 
 /// What a lost hint costs.
@@ -88,9 +90,11 @@ pub struct PostgresStore {
 struct Inner {
     seal: Seal,
     /// For reads, and for what is written alone.
-    pool: Pool,
+    pool: Connections,
     /// For renewals, which wait for nobody.
-    renewals: Pool,
+    renewals: Connections,
+    gathers: Gathers,
+    quiet: quiet::Quiet,
     definitions: Arc<KnownDefinitions>,
     changes: Arc<Changes>,
     hints: Arc<Hints>,
@@ -100,6 +104,14 @@ struct Inner {
     slot: i16,
     tasks: TaskTracker,
     closing: CancellationToken,
+}
+
+/// Point reads that callers share.
+#[derive(Debug, Default)]
+struct Gathers {
+    records: Gather<records::Named>,
+    positions: Gather<memory::Position>,
+    pages: Gather<read::PageOf>,
 }
 
 impl Inner {
@@ -202,8 +214,8 @@ impl Store for PostgresStore {
     }
 
     async fn get(&self, kind: Kind, key: &Key) -> Result<Option<Record>, StoreError> {
-        let session = self.inner.session().await?;
-        Ok(records::get(&session, &self.inner.seal, kind, key).await?)
+        let named = records::Named { kind, key: key.clone() };
+        self.inner.gathers.records.ask(&self.inner, &named).await
     }
 
     async fn scan(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
@@ -217,8 +229,14 @@ impl Store for PostgresStore {
     }
 
     async fn due(&self, kind: Kind, at: Timestamp, most: usize) -> Result<DueRecords, StoreError> {
+        let writes = match self.inner.quiet.known(kind, at) {
+            Ok(none) => return Ok(none),
+            Err(writes) => writes,
+        };
         let session = self.inner.session().await?;
-        Ok(records::due(&session, &self.inner.seal, kind, at, most).await?)
+        let due = records::due(&session, &self.inner.seal, kind, at, most).await?;
+        self.inner.quiet.found(kind, writes, &due);
+        Ok(due)
     }
 
     async fn counters(&self, of: &CounterQuery) -> Result<Vec<(Key, String, f64)>, StoreError> {
@@ -248,7 +266,8 @@ impl Store for PostgresStore {
         from: u64,
         limit: usize,
     ) -> Result<Option<Page>, StoreError> {
-        Ok(read::page(&self.inner.session().await?, scope, run, from, limit).await?)
+        let page = read::PageOf { scope: scope.clone(), run: run.clone(), from, most: limit };
+        self.inner.gathers.pages.ask(&self.inner, &page).await
     }
 
     async fn newest(&self) -> Result<LogPosition, StoreError> {
@@ -355,7 +374,7 @@ impl Store for PostgresStore {
     }
 
     async fn memory_position(&self, realm: &Realm) -> Result<u64, StoreError> {
-        Ok(memory::position(&self.inner.session().await?, realm).await?)
+        self.inner.gathers.positions.ask(&self.inner, &memory::Position(realm.clone())).await
     }
 
     async fn recall(

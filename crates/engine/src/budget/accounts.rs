@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use callboard_core::{Birth, day_of};
+use callboard_core::{Birth, Run, day_of};
 use callboard_protocol::{
     Amount, BudgetDimension, EffectiveBudget, NodeId, ProviderUsage, RosterId, RunId, RunStatus,
     Tenant,
@@ -51,7 +51,16 @@ const COST_USD: &str = "costUsd";
 /// An append with what follows from it for the budgets: the usage that it records is counted, in place of what was
 /// reserved for the calls that are over with it.
 pub fn accounted(birth: &Birth, append: Append) -> Batch {
-    let ended = append.rows.iter().filter_map(call_over);
+    accounted_where(birth, append, |_| true)
+}
+
+/// The same for a run that is at hand: what core computes has nothing reserved, and its append goes with others then.
+pub(crate) fn accounted_of(run: &Run, append: Append) -> Batch {
+    accounted_where(run.birth(), append, |node| run.plan().is_performed(node))
+}
+
+fn accounted_where(birth: &Birth, append: Append, calls: impl Fn(&NodeId) -> bool) -> Batch {
+    let ended = append.rows.iter().filter_map(call_over).filter(|node| calls(node));
     let ended =
         ended.map(|node| RecordChange::delete(Kind::Reservation, reservation(&append.run, node)));
     let mut counters = usage(birth, &append.rows);

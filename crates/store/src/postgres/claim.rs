@@ -16,10 +16,10 @@ use super::rows::{limit, millis, name, optional_time, signed, time, unsigned, va
 use super::session::{Params, Session};
 use super::text::stored;
 
-/// Runs that are due and not under a valid lease, the longest overdue first, and those whose child has moved before all
-/// others.
-pub(super) const DUE: &str = "WITH woken AS (SELECT DISTINCT run FROM wakes)
-     SELECT * FROM (
+/// When the next run is due, and the runs that are due and not under a valid lease, the longest overdue first, and those
+/// whose child has moved before all others.
+pub(super) const DUE: &str = "WITH woken AS (SELECT DISTINCT run FROM wakes),
+     due AS (
          (SELECT id, tenant, workflow_id, agents, priority, 0::bigint AS wake_at, lease_until IS NOT NULL FROM runs
           WHERE id IN (SELECT run FROM woken) AND ended_at IS NULL
               AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $4
@@ -28,8 +28,9 @@ pub(super) const DUE: &str = "WITH woken AS (SELECT DISTINCT run FROM wakes)
          (SELECT id, tenant, workflow_id, agents, priority, wake_at, lease_until IS NOT NULL FROM runs
           WHERE wake_at <= $1 AND (lease_until IS NULL OR lease_until <= $2) AND engine_version <= $4
               AND id NOT IN (SELECT run FROM woken)
-          ORDER BY wake_at, id LIMIT $3)) AS due
-     ORDER BY wake_at, id";
+          ORDER BY wake_at, id LIMIT $3))
+     SELECT due.*, next.at FROM (SELECT min(wake_at) AS at FROM runs WHERE wake_at > $1) AS next
+     LEFT JOIN due ON true ORDER BY due.wake_at, due.id";
 
 /// Those whose child has moved, and those whose holder was lost.
 const FIRST: &str = "SELECT id, tenant, workflow_id, agents, priority,
@@ -66,8 +67,6 @@ const HELD: &str =
     "SELECT tenant, workflow_id, agents, count(*) FROM runs WHERE lease_until IS NOT NULL
      GROUP BY tenant, workflow_id, agents";
 
-pub(super) const NEXT: &str = "SELECT min(wake_at) FROM runs WHERE wake_at > $1";
-
 /// Takes those of the chosen that nobody else is taking. The wakes that are seen here were written by appends that the
 /// new holder sees; a later one stays.
 const TAKE: &str = "WITH free AS MATERIALIZED (
@@ -96,11 +95,12 @@ pub(super) async fn claim(session: &Session, request: &ClaimRequest) -> Result<C
 }
 
 async fn claim_now(session: &Session, request: &ClaimRequest) -> Result<Claimed, Fault> {
-    let next = session.row(NEXT, &[&request.at.as_millis()]).await?;
-    let next = next.map_or(Ok(None), |row| optional_time(&row, 0))?;
-    let mut claimed = Claimed { next, ..Claimed::default() };
-    for _ in 0..LOOKS {
-        let Chosen { runs, has_more, held_back } = choose(session, request).await?;
+    let mut claimed = Claimed::default();
+    for look in 0..LOOKS {
+        let (Chosen { runs, has_more, held_back }, next) = choose(session, request).await?;
+        if look == 0 {
+            claimed.next = next;
+        }
         let chosen: Vec<i64> = runs.into_iter().map(|(_, id)| id).collect();
         let mut taken = take(session, request, &chosen).await?;
         (claimed.has_more, claimed.held_back) = (has_more, held_back);
@@ -118,8 +118,11 @@ async fn claim_now(session: &Session, request: &ClaimRequest) -> Result<Claimed,
     Ok(claimed)
 }
 
-/// Whose turn it is, and what others wait for.
-async fn choose(session: &Session, request: &ClaimRequest) -> Result<Chosen<i64>, Fault> {
+/// Whose turn it is, what others wait for, and when the next run is due.
+async fn choose(
+    session: &Session,
+    request: &ClaimRequest,
+) -> Result<(Chosen<i64>, Option<Timestamp>), Fault> {
     let at_work = match request.limits.is_empty() {
         true => AtWork::default(),
         false => at_work(session).await?,
@@ -127,12 +130,19 @@ async fn choose(session: &Session, request: &ClaimRequest) -> Result<Chosen<i64>
     let (at, lapsed_at) = (request.at.as_millis(), request.lapsed_at.as_millis());
     let engine = i32::try_from(ENGINE_VERSION).unwrap_or(i32::MAX);
     let (few, many) = (limit(request.most + 1), limit(Turns::<i64>::MOST_LOOKED_AT));
-    let rows = session.rows(DUE, &[&at, &lapsed_at, &few, &engine, &many]).await?;
+    let mut rows = session.rows(DUE, &[&at, &lapsed_at, &few, &engine, &many]).await?;
+    let next = rows.first().map_or(Ok(None), |row| optional_time(row, 7))?;
+    // Where nothing is due, a row stands for what comes next alone.
+    if let Some(row) = rows.first()
+        && value::<Option<i64>>(row, 0)?.is_none()
+    {
+        rows.clear();
+    }
     let mut turns = Turns::new(request, at_work.clone());
     // Most of the time no more is due than can be taken.
     if rows.len() <= request.most {
         offer(&mut turns, &rows, &mut HashSet::new())?;
-        return Ok(turns.chosen());
+        return Ok((turns.chosen(), next));
     }
     let mut turns = Turns::new(request, at_work);
     let mut offered = HashSet::new();
@@ -155,7 +165,7 @@ async fn choose(session: &Session, request: &ClaimRequest) -> Result<Chosen<i64>
     let of: Params<'_> = &[&at, &engine, &each, &tenants, &workflows, &agents, &ranks, &rooms];
     let queued = session.rows(QUEUED, of).await?;
     offer(&mut turns, &queued, &mut offered)?;
-    Ok(Chosen { has_more: true, ..turns.chosen() })
+    Ok((Chosen { has_more: true, ..turns.chosen() }, next))
 }
 
 async fn at_work(session: &Session) -> Result<AtWork, Fault> {

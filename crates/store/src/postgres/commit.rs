@@ -59,7 +59,11 @@ impl PostgresStore {
             Way::Alone(batch) => {
                 // A caller that goes away must not leave a transaction halfway.
                 let inner = Arc::clone(&self.inner);
-                let writing = async move { write_alone(&inner, &batch).await };
+                let writing = async move {
+                    let written = write_alone(&inner, &batch).await;
+                    batch.records.iter().for_each(|it| inner.quiet.written(it.change.kind));
+                    written
+                };
                 let writing = self.inner.tasks.spawn(writing);
                 writing.await.map_err(|error| StoreError::Unavailable(error.to_string()))?
             }

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod,
+    Runtime,
+};
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 use tokio_postgres::config::{Host, SslMode};
@@ -24,10 +27,11 @@ use super::clock::DatabaseClock;
 use super::create::KnownDefinitions;
 use super::generations::Reader;
 use super::hints::{self, Hints};
-use super::session::Session;
+use super::quiet::Quiet;
+use super::session::{Connections, KnownTypes, Session, Statements};
 use super::tls::{self, Trust};
 use super::writer::{Lane, Shared};
-use super::{Inner, PostgresStore, counters, migrate, watch};
+use super::{Gathers, Inner, PostgresStore, counters, migrate, watch};
 use crate::seal::{self, Seal};
 
 /// How long a start waits for a database that is not there yet.
@@ -44,6 +48,10 @@ const SILENCE: Duration = Duration::from_secs(10);
 const SHARED: usize = 8;
 const WRITERS: usize = 2;
 const RENEWALS: usize = 1;
+
+/// Statements are planned once for each connection, often while tables are still small: such a plan would go through
+/// a whole table for as long as the connection lives. Every statement has an index.
+const PLANS: &str = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 
 /// What opens sealed values: the same on every host, and never in the database.
 pub struct SealKey(Source);
@@ -142,6 +150,8 @@ pub(super) struct Address {
     config: Config,
     tls: MakeRustlsConnect,
     tasks: TaskTracker,
+    /// Whether a pooler gives every transaction another connection.
+    pub(super) is_pooled: bool,
 }
 
 impl Address {
@@ -154,12 +164,19 @@ impl Address {
         }
         let (address, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut trust, mut root, mut others) = (Trust::Unused, None, Vec::new());
+        let mut is_pooled = false;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
                 ("sslmode", "disable") => {}
                 ("sslmode", "require" | "verify-ca" | "verify-full") => trust = Trust::System,
                 ("sslmode", mode) => {
                     return Err(unusable(format!("sslmode {mode}: use disable or verify-full")));
+                }
+                ("pooler", "transaction") => is_pooled = true,
+                ("pooler", mode) => {
+                    return Err(unusable(format!(
+                        "pooler {mode}: use transaction, or leave it out for one that keeps sessions"
+                    )));
                 }
                 ("sslrootcert", path) => root = Some(path.replace("%2F", "/")),
                 _ => others.push(pair),
@@ -181,7 +198,7 @@ impl Address {
             config.application_name("callboard");
         }
         let tls = tls::connector(&trust).map_err(unusable)?;
-        Ok(Self { config, tls, tasks: TaskTracker::new() })
+        Ok(Self { config, tls, tasks: TaskTracker::new(), is_pooled })
     }
 
     /// Host, port and name, without user and password.
@@ -258,12 +275,22 @@ impl Address {
         }
     }
 
-    fn pool(&self, size: usize) -> Result<Pool, ConnectError> {
+    fn pool(&self, size: usize, statements: &Statements) -> Result<Connections, ConnectError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), config);
         let pool = Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1);
-        let pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT)).build();
-        pool.map_err(|error| ConnectError::Address { why: error.to_string() })
+        let mut pool = pool.wait_timeout(Some(WAIT)).create_timeout(Some(WAIT));
+        if matches!(statements, Statements::Named) {
+            pool = pool.post_create(Hook::async_fn(|client: &mut ClientWrapper, _| {
+                Box::pin(
+                    async move { client.batch_execute(PLANS).await.map_err(HookError::Backend) },
+                )
+            }));
+        }
+        // The last one given back is the next: its statements are prepared.
+        let pool = pool.queue_mode(QueueMode::Lifo).build();
+        let pool = pool.map_err(|error| ConnectError::Address { why: error.to_string() })?;
+        Ok(Connections { pool, statements: statements.clone() })
     }
 }
 
@@ -287,31 +314,39 @@ pub(super) async fn migrate(address: &Address) -> Result<(Client, Client), Conne
     let guard = address.connect_patiently().await?;
     let mut client = address.connect_patiently().await?;
     migrate::hold(&guard).await.map_err(|error| ConnectError::of(&error))?;
-    migrate::run(&mut client, &migrate::runner()).await?;
+    // In its transaction: behind a pooler only that keeps a connection.
+    let found = migrate::schema(&guard).await.map_err(|error| ConnectError::of(&error))?;
+    migrate::run(found, &mut client, &migrate::runner()).await?;
     Ok((guard, client))
 }
 
 pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore, ConnectError> {
     let address = Address::parse(address)?;
-    let (guard, client) = migrate(&address).await?;
-    let seal = obtain_key(&client, key.0).await?;
+    let (guard, _client) = migrate(&address).await?;
+    let seal = obtain_key(&guard, key.0).await?;
     guard.batch_execute("COMMIT").await.map_err(|error| ConnectError::of(&error))?;
     let (definitions, changes) = (Arc::<KnownDefinitions>::default(), Arc::<Changes>::default());
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| ConnectError::Key { why: error.to_string() })?;
     let hints = Arc::new(Hints::new(random, Arc::clone(&changes)));
+    let statements = match address.is_pooled {
+        true => Statements::Unnamed(Arc::<KnownTypes>::default()),
+        false => Statements::Named,
+    };
     let shared = Arc::new(Shared {
-        pool: address.pool(WRITERS)?,
+        pool: address.pool(WRITERS, &statements)?,
         definitions: Arc::clone(&definitions),
         hints: Arc::clone(&hints),
     });
-    let pool = address.pool(SHARED)?;
+    let pool = address.pool(SHARED, &statements)?;
     let clock = read_clock(&pool).await?;
     let inner = Arc::new(Inner {
         seal,
         pool,
         clock: Arc::new(clock),
-        renewals: address.pool(RENEWALS)?,
+        renewals: address.pool(RENEWALS, &statements)?,
+        gathers: Gathers::default(),
+        quiet: Quiet::default(),
         definitions,
         changes,
         hints: Arc::clone(&hints),
@@ -328,7 +363,7 @@ pub(super) async fn connect(address: &str, key: SealKey) -> Result<PostgresStore
     Ok(PostgresStore { inner, creations, appends, folder: None })
 }
 
-async fn read_clock(pool: &Pool) -> Result<DatabaseClock, ConnectError> {
+async fn read_clock(pool: &Connections) -> Result<DatabaseClock, ConnectError> {
     let unread = |error: StoreError| ConnectError::Refused { why: error.to_string() };
     let session = Session::borrow(pool).await.map_err(unread)?;
     DatabaseClock::read(&session).await.map_err(|fault| unread(fault.into()))

@@ -53,7 +53,8 @@ impl PostgresCopy {
         let mut side = Self::connect(address).await?;
         let schema = migrate::schema(&side.client).await.map_err(broken)?;
         if schema == 0 {
-            migrate::run(&mut side.client, &migrate::runner()).await.map_err(CopyError::broken)?;
+            let runner = migrate::runner();
+            migrate::run(schema, &mut side.client, &runner).await.map_err(CopyError::broken)?;
         }
         side.expect_schema().await?;
         side.client.batch_execute("BEGIN").await.map_err(broken)?;

@@ -208,6 +208,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Speaks and listens until the store is closed; a connection that breaks is made anew.
 pub(super) async fn talk(hints: Arc<Hints>, address: Address) {
+    if address.is_pooled {
+        tracing::info!("behind a pooler no hints arrive: other hosts' changes are polled for");
+        return;
+    }
     let mut was_deaf = false;
     loop {
         let ended = match address.listen(UNREAD).await {

@@ -28,6 +28,8 @@ impl PostgresStore {
         let client = address.connect_once().await?;
         let sql = "SELECT current_setting('server_version'),
              (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        // Behind a pooler a connection is kept for as long as a transaction.
+        client.batch_execute("BEGIN READ ONLY").await.map_err(refused)?;
         let before = SystemClock.wall().as_millis();
         let row = client.query_one(sql, &[]).await.map_err(refused)?;
         let here = before + (SystemClock.wall().as_millis() - before) / 2;

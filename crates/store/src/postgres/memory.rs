@@ -8,18 +8,40 @@ use callboard_engine::{MemoryRow, MemoryWrite, Realm, Scope, StoreError, next_ex
 use callboard_protocol::{MemoryId, Remembered, hex};
 
 use super::fault::Fault;
+use super::gather::Question;
 use super::rows::{is_test, millis, optional_time, signed, unsigned, value};
 use super::session::Session;
 use super::text::stored;
+use crate::seal::Seal;
 
 pub(super) use find::{crowded, history, recall};
 
 /// How far a tenant's journal has come: moved with commits, in their order.
-pub(super) async fn position(session: &Session, realm: &Realm) -> Result<u64, Fault> {
-    let sql = "SELECT position FROM memory_clocks WHERE tenant = $1 AND test = $2";
-    let tenant = stored(realm.tenant.as_str());
-    let row = session.row(sql, &[&&*tenant, &is_test(realm.mode)]).await?;
-    row.map_or(Ok(0), |row| unsigned(&row, 0))
+#[derive(Debug, Clone)]
+pub(super) struct Position(pub(super) Realm);
+
+impl Question for Position {
+    type Answer = u64;
+    const MOST: usize = 256;
+
+    async fn read(
+        session: &Session,
+        _: &Seal,
+        questions: &[Self],
+    ) -> Result<Vec<Result<u64, Fault>>, Fault> {
+        let sql = "SELECT given.n, position FROM unnest($1::text[], $2::boolean[]) WITH ORDINALITY AS given (tenant, test, n)
+             JOIN memory_clocks USING (tenant, test)";
+        let tenants: Vec<_> = questions.iter().map(|it| stored(it.0.tenant.as_str())).collect();
+        let tests: Vec<bool> = questions.iter().map(|it| is_test(it.0.mode)).collect();
+        let mut found: Vec<_> = questions.iter().map(|_| Ok(0)).collect();
+        for row in session.rows(sql, &[&tenants, &tests]).await? {
+            let place = usize::try_from(value::<i64>(&row, 0)? - 1).unwrap_or(usize::MAX);
+            if let Some(found) = found.get_mut(place) {
+                *found = unsigned(&row, 1);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Takes the next position. Who takes one keeps others of the tenant from taking the next until the commit.

@@ -41,9 +41,12 @@ pub(super) async fn schema(client: &Client) -> Result<i32, tokio_postgres::Error
 }
 
 /// Under the guard. A database that is at our schema is only looked at: whoever serves needs no right to change it.
-pub(super) async fn run(client: &mut Client, runner: &Runner) -> Result<(), ConnectError> {
+pub(super) async fn run(
+    found: i32,
+    client: &mut Client,
+    runner: &Runner,
+) -> Result<(), ConnectError> {
     let known = newest(runner);
-    let found = schema(client).await.map_err(|error| ConnectError::of(&error))?;
     if found > known {
         return Err(ConnectError::Newer { found, known });
     }

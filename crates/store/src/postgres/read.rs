@@ -14,8 +14,9 @@ use callboard_engine::{Found, Opened, Page, Recorded, Scope, Standing};
 use callboard_protocol::{NodeId, RunId};
 
 use super::fault::Fault;
+use super::gather::Question;
 use super::rows::{
-    Statement, cause, limit, name, optional_name, signed, status, time, unsigned, value,
+    Statement, cause, is_test, limit, name, optional_name, signed, status, time, unsigned, value,
     version as engine_version,
 };
 use super::session::{Params, Session};
@@ -128,8 +129,11 @@ fn visible(select: &str, scope: &Scope, run: &RunId) -> Statement {
     let mut statement = Statement::default();
     statement.push(select);
     statement.bind_name(" WHERE runs.run_id = ", run.as_str());
-    statement.push(" AND ");
-    statement.visible("runs", scope);
+    // By the name alone, as in `PAGES`.
+    statement.bind_name(" AND runs.tenant IS NOT DISTINCT FROM ", scope.tenant.as_str());
+    statement.bind(" AND runs.test IS NOT DISTINCT FROM ", is_test(scope.mode));
+    let workspace = scope.workspace.as_ref().map(|workspace| workspace.as_str());
+    statement.bind_some(" AND runs.workspace = ", workspace);
     statement
 }
 
@@ -155,29 +159,87 @@ pub(super) async fn find(
     }))
 }
 
-pub(super) async fn page(
-    session: &Session,
-    scope: &Scope,
-    run: &RunId,
-    from: u64,
-    most: usize,
-) -> Result<Option<Page>, Fault> {
-    let select = "SELECT runs.status, runs.version, runs.stamped_version FROM runs";
-    let heads = visible(select, scope, run).rows(session).await?;
-    let Some(head) = heads.first() else { return Ok(None) };
-    let version = unsigned(head, 1)?;
-    let mut page = Page { status: status(head, 0)?, version, events: Vec::new() };
-    if from >= version {
-        return Ok(Some(page));
+/// Events of one run for somebody who may see it, with where the run stands.
+#[derive(Debug, Clone)]
+pub(super) struct PageOf {
+    pub(super) scope: Scope,
+    pub(super) run: RunId,
+    pub(super) from: u64,
+    pub(super) most: usize,
+}
+
+/// Heads and events of one moment. A run is found by its name alone: whose it is is compared in a way that no index
+/// knows, or a plan that was made while there were few runs would go through all of a tenant.
+pub(super) const PAGES: &str = "WITH RECURSIVE given AS MATERIALIZED (
+         SELECT * FROM unnest($1::text[], $2::text[], $3::boolean[], $4::text[], $5::bigint[], $6::bigint[])
+             WITH ORDINALITY AS given (run_id, tenant, test, workspace, begins, most, n)),
+     heads AS MATERIALIZED (
+         SELECT given.n, runs.id, runs.status, runs.version, runs.stamped_version, runs.prefix_length, runs.prefix_of
+         FROM given JOIN runs ON runs.run_id = given.run_id
+         WHERE runs.tenant IS NOT DISTINCT FROM given.tenant AND runs.test IS NOT DISTINCT FROM given.test
+             AND (given.workspace IS NULL OR runs.workspace = given.workspace)),
+     parts (n, id, begins, until, prefix_of) AS (
+         SELECT n, id, prefix_length, version, prefix_of FROM heads
+         UNION ALL
+         SELECT parts.n, runs.id, runs.prefix_length, parts.begins, runs.prefix_of
+         FROM parts JOIN given USING (n) JOIN runs ON runs.id = parts.prefix_of WHERE parts.begins > given.begins)
+     SELECT heads.n, heads.status, heads.version, heads.stamped_version, entry.*
+     FROM heads JOIN given USING (n) LEFT JOIN LATERAL (
+         SELECT events.sequence, events.at, events.kind, events.node, events.payload, events.cause
+         FROM parts JOIN events ON events.run = parts.id
+             AND events.sequence >= greatest(parts.begins, given.begins) AND events.sequence < parts.until
+         WHERE parts.n = heads.n ORDER BY events.sequence LIMIT given.most) AS entry ON true
+     ORDER BY heads.n, entry.sequence";
+
+impl Question for PageOf {
+    type Answer = Option<Page>;
+    /// Each may have many events.
+    const MOST: usize = 32;
+
+    async fn read(
+        session: &Session,
+        _: &Seal,
+        questions: &[Self],
+    ) -> Result<Vec<Result<Option<Page>, Fault>>, Fault> {
+        macro_rules! each {
+            (|$it:ident| $value:expr) => {
+                &questions.iter().map(|$it| $value).collect::<Vec<_>>()
+            };
+        }
+        let params: Params<'_> = &[
+            each!(|it| stored(it.run.as_str())),
+            each!(|it| stored(it.scope.tenant.as_str())),
+            each!(|it| is_test(it.scope.mode)),
+            each!(|it| it.scope.workspace.as_ref().map(|name| stored(name.as_str()))),
+            each!(|it| signed(it.from)),
+            each!(|it| limit(it.most)),
+        ];
+        let mut rows: Vec<Vec<Row>> = questions.iter().map(|_| Vec::new()).collect();
+        for row in session.rows(PAGES, params).await? {
+            let place = usize::try_from(value::<i64>(&row, 0)? - 1).unwrap_or(usize::MAX);
+            if let Some(rows) = rows.get_mut(place) {
+                rows.push(row);
+            }
+        }
+        Ok(questions.iter().zip(&rows).map(|(asked, rows)| asked.page(rows)).collect())
     }
-    let stamp = engine_version(head, 2)?;
-    let named = stored(run.as_str());
-    let params: Params<'_> = &[&&*named, &signed(from), &signed(version), &limit(most)];
-    for row in session.rows(EVENTS, params).await? {
-        page.events.push(recorded(&row, 1, run.clone(), stamp)?);
+}
+
+impl PageOf {
+    fn page(&self, rows: &[Row]) -> Result<Option<Page>, Fault> {
+        let Some(head) = rows.first() else { return Ok(None) };
+        let version = unsigned(head, 2)?;
+        let mut page = Page { status: status(head, 1)?, version, events: Vec::new() };
+        let stamp = engine_version(head, 3)?;
+        for row in rows {
+            if value::<Option<i64>>(row, 4)?.is_some() {
+                page.events.push(recorded(row, 4, self.run.clone(), stamp)?);
+            }
+        }
+        let due = version.saturating_sub(self.from).min(self.most as u64);
+        let is_whole = page.events.len() as u64 == due;
+        Ok(is_whole.then_some(page))
     }
-    let is_whole = page.events.len() as u64 == (version - from).min(most as u64);
-    Ok(is_whole.then_some(page))
 }
 
 /// An event as readers see it: sequence, time, kind, node, payload and cause from the column `first` on.

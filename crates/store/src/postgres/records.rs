@@ -13,6 +13,7 @@ use callboard_engine::{
 use callboard_protocol::Timestamp;
 
 use super::fault::Fault;
+use super::gather::Question;
 use super::latch;
 use super::rows::{Statement, is_test, limit, millis, name, optional_time, place, unsigned, value};
 use super::session::Session;
@@ -204,15 +205,41 @@ impl Put<'_> {
     }
 }
 
-pub(super) async fn get(
-    session: &Session,
-    seal: &Seal,
-    kind: Kind,
-    key: &Key,
-) -> Result<Option<Record>, Fault> {
-    let sql = format!("{COLUMNS} WHERE kind = $1 AND key = $2");
-    let found = session.row(&sql, &[&kind.as_str(), &stored(key.as_str())]).await?;
-    found.map(|row| record(&row, seal, kind)).transpose()
+/// One record, by its name.
+#[derive(Debug, Clone)]
+pub(super) struct Named {
+    pub(super) kind: Kind,
+    pub(super) key: Key,
+}
+
+impl Question for Named {
+    type Answer = Option<Record>;
+    const MOST: usize = 64;
+
+    async fn read(
+        session: &Session,
+        seal: &Seal,
+        questions: &[Self],
+    ) -> Result<Vec<Result<Option<Record>, Fault>>, Fault> {
+        let kinds: Vec<&str> = questions.iter().map(|named| named.kind.as_str()).collect();
+        let keys: Vec<_> = questions.iter().map(|named| stored(named.key.as_str())).collect();
+        let mut found: Vec<_> = questions.iter().map(|_| Ok(None)).collect();
+        for row in session.rows(&named_sql(), &[&kinds, &keys]).await? {
+            let place = usize::try_from(value::<i64>(&row, 8)? - 1).unwrap_or(usize::MAX);
+            if let (Some(named), Some(found)) = (questions.get(place), found.get_mut(place)) {
+                *found = record(&row, seal, named.kind).map(Some);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn named_sql() -> String {
+    format!(
+        "{COLUMNS} JOIN unnest($1::text[], $2::text[]) WITH ORDINALITY AS given (kind, key, n)
+             ON records.kind = given.kind AND records.key = given.key"
+    )
+    .replacen(" FROM records", ", given.n FROM records", 1)
 }
 
 pub(super) async fn blob(

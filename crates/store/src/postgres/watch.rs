@@ -8,8 +8,8 @@ use callboard_engine::{Clock as _, SystemClock};
 
 use super::{Inner, read};
 
-/// Clocks of machines drift by less than a millisecond meanwhile.
-const CLOCK_EVERY: Duration = Duration::from_secs(10);
+/// Clocks of machines drift by a millisecond or two meanwhile.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
 
 /// Looks until the store is closed or gone.
 pub(super) fn start(inner: &Arc<Inner>) {

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use deadpool_postgres::Pool;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
@@ -18,7 +17,7 @@ use super::create::{self, KnownDefinitions, Refusals};
 use super::fault::{Fault, of_postgres};
 use super::hints::Hints;
 use super::retry::Patience;
-use super::session::Session;
+use super::session::{Connections, Session};
 use super::{append, outcome};
 use crate::sealed::{SealedAppend, SealedRun};
 
@@ -34,7 +33,7 @@ const OUTCOMES_PER_SWEEP: usize = 256;
 /// What both lanes need.
 pub(super) struct Shared {
     /// One connection for each lane.
-    pub(super) pool: Pool,
+    pub(super) pool: Connections,
     pub(super) definitions: Arc<KnownDefinitions>,
     pub(super) hints: Arc<Hints>,
 }
@@ -234,7 +233,7 @@ async fn write<R: Request>(shared: &Shared, requests: &[&R]) -> Vec<Result<(), S
 }
 
 /// The same failure for one of several requests that shared it.
-fn same(fault: &Fault) -> StoreError {
+pub(super) fn same(fault: &Fault) -> StoreError {
     match fault {
         Fault::Sql(error) => of_postgres(error),
         Fault::Store(StoreError::Unavailable(why)) => StoreError::Unavailable(why.clone()),

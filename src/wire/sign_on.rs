@@ -19,19 +19,19 @@ use crate::config::OidcClient;
 /// An answer with three tokens in it.
 const LARGEST_ANSWER: usize = 64 * 1024;
 
+/// An issuer, what the console is there, and the way to it.
+type Client = (Arc<Issuer>, OidcClient, Arc<dyn IssuerHttp>);
+
 #[derive(Debug)]
 pub(super) struct Issued {
-    pub(super) clients: Vec<(Arc<Issuer>, OidcClient, Arc<dyn IssuerHttp>)>,
+    pub(super) clients: Vec<Client>,
     pub(super) keys: KeyRing,
     pub(super) public_url: Option<String>,
     pub(super) is_tls: bool,
 }
 
 impl Issued {
-    fn find(
-        &self,
-        name: &str,
-    ) -> Result<&(Arc<Issuer>, OidcClient, Arc<dyn IssuerHttp>), SignOnError> {
+    fn find(&self, name: &str) -> Result<&Client, SignOnError> {
         let named = self.clients.iter().find(|(issuer, _, _)| issuer.settings().name == name);
         named.ok_or(SignOnError::Unknown)
     }

@@ -43,7 +43,7 @@ pub(super) async fn fire_seam(
     let seam = Seam::find(&host, &fire.seam)
         .ok_or_else(|| Problem::invalid_at("seam", "must be a row of the host's effect seams"))?;
     if let Some(url) = &fire.receiver_url {
-        let admitted = host.app.deliveries.admit_callback(url).await;
+        let admitted = host.app.deliveries.admit_callback(&caller.scope.tenant, url).await;
         admitted.map_err(|error| Problem::invalid_at("receiverUrl", &error.to_string()))?;
     }
     let url = fire.receiver_url.as_deref().unwrap_or(NOBODY);

@@ -11,8 +11,8 @@ use callboard_protocol::RunId;
 use super::fault::Fault;
 use super::rows::{execute, signed};
 
-/// Ended runs that nothing needs, the oldest first. A birth record in its short form has no parent. The run with the newest event of all stays: positions are handed
-/// out from there on, and readers of all logs must not meet one twice.
+/// Ended runs that nothing needs, the oldest first. A birth record in its short form has no parent. The run with the
+/// newest event of all stays: positions are handed out from there on, and readers of all logs must not meet one twice.
 const REMOVABLE: &str = "(runs.status = 'completed' OR runs.status = 'failed' OR runs.status = 'cancelled')
          AND runs.updated_at < ?
          AND NOT EXISTS (SELECT 1 FROM runs AS fork WHERE fork.prefix_of = runs.id)

@@ -1,6 +1,6 @@
 //! What every run keeps is stored in a short form: nobody may notice, and what was stored whole is still read.
 
-use callboard_engine::{Append, Batch, Filter, LogPosition, Row, Store, Within};
+use callboard_engine::{Append, Batch, Filter, LogPosition, Removable, Row, Store, Within};
 use callboard_protocol::{RunId, RunStatus, Timestamp};
 use callboard_store::SqliteStore;
 use rusqlite::Connection;
@@ -101,6 +101,6 @@ async fn a_run_with_a_short_record_is_removed_in_its_time() -> anyhow::Result<()
     let store = SqliteStore::open(folder.path())?;
     let later = Timestamp::from_millis(i64::MAX);
     // Its short record is no obstacle to those that look for parents in others.
-    assert_eq!(store.remove_ended(later, None, 9).await?, [RunId::from(RUN)]);
+    assert_eq!(store.remove_ended(&Removable::before(later), None, 9).await?, [RunId::from(RUN)]);
     Ok(())
 }

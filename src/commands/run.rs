@@ -42,8 +42,8 @@ pub(crate) struct RunArgs {
     /// Run option of `configurable`, its value as JSON; repeatable
     #[arg(long = "config", value_name = "KEY=JSON", value_parser = parse_option)]
     configurable: Vec<(String, Value)>,
-    /// Priority among the tenant's runs: low, normal or high
-    #[arg(long, value_name = "PRIORITY", value_parser = Priority::ALL.map(Priority::as_str), conflicts_with = "member")]
+    /// How soon it has its turn
+    #[arg(long, value_name = "LEVEL", value_parser = Priority::ALL.map(Priority::as_str), conflicts_with = "member")]
     priority: Option<String>,
     /// Makes the request safe to repeat: a repetition returns the first one's run
     #[arg(long, value_name = "KEY")]

@@ -93,8 +93,8 @@ struct AddArgs {
     /// Times missed while no host was running: skip, fire-once or fire-all [default: fire-once]
     #[arg(long, value_name = "POLICY", value_parser = ["skip", "fire-once", "fire-all"])]
     missed: Option<String>,
-    /// Priority of its runs: low, normal or high [default: normal]
-    #[arg(long, value_name = "PRIORITY", value_parser = ["low", "normal", "high"])]
+    /// How soon its runs begin
+    #[arg(long, value_name = "LEVEL", value_parser = ["low", "normal", "high"])]
     priority: Option<String>,
     /// Create it paused
     #[arg(long)]

@@ -137,6 +137,7 @@ impl TestHost {
         Self::of(Setup { config, ..Setup::default() }).await
     }
 
+    #[expect(clippy::too_many_lines, reason = "every part of a host, made and started once")]
     pub(crate) async fn of(setup: Setup) -> Self {
         let (store, clock) = (flaky_store(), Arc::new(VirtualClock::new()));
         let kept = audited(Arc::clone(&store) as _, clock.clone());

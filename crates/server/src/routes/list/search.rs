@@ -152,6 +152,7 @@ mod tests {
             trigger_source: Some(source.to_owned()),
             tags: Vec::new(),
             metrics: Some(RunMetrics { openwop_cost }),
+            priority: "normal",
             wait: None,
             rest: Rest::default(),
         }

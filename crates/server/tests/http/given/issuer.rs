@@ -132,6 +132,7 @@ impl Login {
             .route("/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys_of))
             .with_state(Arc::clone(&shared));
+        #[expect(clippy::disallowed_methods, reason = "the host's tasks are not the issuer's")]
         let serving =
             tokio::spawn(async move { axum::serve(listener, router).await.expect("served") });
         Self { url, shared, serving }

@@ -11,7 +11,7 @@ use serde_json::json;
 use callboard_core::{Outcome, PRIORITY};
 use callboard_engine::{
     Activities, Activity, Call, Ceilings, Concurrency, DrivingLimits, Engine, Filter,
-    InMemoryStore, Listed, Order, Store, WaitReason,
+    InMemoryStore, Listed, Order, WaitReason,
 };
 use callboard_protocol::{Object, RunId};
 

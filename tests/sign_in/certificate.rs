@@ -1,7 +1,7 @@
 //! A certificate that signs itself, for 127.0.0.1, with its key.
 
 use anyhow::Result;
-use aws_lc_rs::encoding::AsDer as _;
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
@@ -37,7 +37,7 @@ impl Pair {
     pub(crate) fn make() -> Result<Self> {
         const SEQUENCE: u8 = 0x30;
         let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING)?;
-        let public = key.public_key().as_der()?;
+        let public: PublicKeyX509Der<'_> = key.public_key().as_der()?;
         // ecdsa-with-SHA256
         let scheme = der(SEQUENCE, &[&der(6, &[&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]])]);
         // commonName
@@ -51,8 +51,9 @@ impl Pair {
         let extensions = der(0xa3, &[&der(SEQUENCE, &[&names])]);
         let version = der(0xa0, &[&der(2, &[&[2]])]);
         let serial = der(2, &[&[1]]);
-        let body = [&version, &serial, &scheme, &name, &days, &name, public.as_ref(), &extensions];
-        let body = der(SEQUENCE, &body.map(|part: &[u8]| part));
+        let body: [&[u8]; 8] =
+            [&version, &serial, &scheme, &name, &days, &name, public.as_ref(), &extensions];
+        let body = der(SEQUENCE, &body);
         let signature = key.sign(&SystemRandom::new(), &body)?;
         let signature = der(3, &[&[0], signature.as_ref()]);
         let whole = der(SEQUENCE, &[&body, &scheme, &signature]);

@@ -43,6 +43,9 @@ fn the_files_that_the_guides_show_are_read() {
         ("models.md", include_str!("../../docs/guides/models.md")),
         ("tools.md", include_str!("../../docs/guides/tools.md")),
         ("sign-in.md", include_str!("../../docs/guides/sign-in.md")),
+        ("limits.md", include_str!("../../docs/guides/limits.md")),
+        ("observability.md", include_str!("../../docs/guides/observability.md")),
+        ("operating.md", include_str!("../../docs/guides/operating.md")),
     ];
     for (name, page) in pages {
         let blocks = page.split("```toml\n").skip(1).filter_map(|it| it.split("```").next());

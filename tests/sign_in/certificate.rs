@@ -20,7 +20,8 @@ fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut text = vec![tag];
     match u8::try_from(length) {
         Ok(short @ 0..0x80) => text.push(short),
-        _ => {
+        Ok(long) => text.extend([0x81, long]),
+        Err(_) => {
             text.push(0x82);
             text.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
         }

@@ -208,7 +208,7 @@ fn the_examples_of_all_node_types_can_be_read() {
             .map(|(id, node)| format!("  {id}: {node}\n"))
             .collect();
         yaml(&format!(
-            "id: example\nvariables: {{ name: string, amount: number, letter: string, letters: array }}\nnodes:\n{indented}{rest}"
+            "id: example\nvariables: {{ name: string, amount: number, answer: string, letter: string, letters: array }}\nnodes:\n{indented}{rest}"
         ));
     }
 }

@@ -14,7 +14,7 @@ use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
-use crate::retention::{Removable, RemovableCount};
+use crate::retention::Removable;
 use crate::roster::Spent;
 use crate::store::{
     Batch, Claim, ClaimRequest, Claimed, CounterQuery, Digest, Filter, Found, InboxFilter,
@@ -307,11 +307,6 @@ impl<H: Intercept> Store for InterceptedStore<H> {
     ) -> Result<Vec<RunId>, StoreError> {
         let remove = || self.store.remove_ended(removable, read_until, limit);
         self.around(StoreCall::write("remove_ended"), remove).await
-    }
-
-    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
-        let count = || self.store.count_removable(removable);
-        self.around(StoreCall::read("count_removable"), count).await
     }
 
     async fn spent(

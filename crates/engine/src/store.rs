@@ -29,7 +29,7 @@ use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
-use crate::retention::{Removable, RemovableCount};
+use crate::retention::Removable;
 use crate::roster::Spent;
 use crate::wait::{Rest, Wait};
 
@@ -170,9 +170,6 @@ pub trait Store: fmt::Debug + Send + Sync {
         read_until: Option<LogPosition>,
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError>;
-
-    /// How many [`Self::remove_ended`] would remove by now, where readers of all logs have read everything.
-    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError>;
 
     /// Finds what an idempotent request came to, unless that has expired.
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError>;

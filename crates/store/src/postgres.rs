@@ -56,8 +56,8 @@ use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, Clock, CounterQuery, CrowdedMemory,
     Digest, DueRecords, EffectClaim, EffectKey, Elsewhere, Filter, Found, Generations, Heard,
     HostSeen, InboxFilter, InboxItem, Key, Kind, Listed, LogPosition, MemoryQuery, MemoryRecord,
-    Opened, Outcome, Page, Realm, Record, RecordQuery, Removable, RemovableCount, Scope,
-    SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
+    Opened, Outcome, Page, Realm, Record, RecordQuery, Removable, Scope, SettledEffect, Spent,
+    Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -409,10 +409,6 @@ impl Store for PostgresStore {
         let removed = retention::remove(&session, removable, read_until, limit).await?;
         session.commit().await?;
         Ok(removed)
-    }
-
-    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
-        Ok(retention::count(&self.inner.session().await?, removable).await?)
     }
 
     async fn outcome(&self, key: &Digest, at: Timestamp) -> Result<Option<Outcome>, StoreError> {

@@ -53,8 +53,7 @@ use callboard_engine::{
     Batch, Begun, Changes, Claim, ClaimRequest, Claimed, CounterQuery, CrowdedMemory, Digest,
     DueRecords, EffectClaim, EffectKey, Filter, Found, InboxFilter, InboxItem, Key, Kind, Listed,
     LogPosition, MemoryQuery, MemoryRecord, Opened, Outcome, Page, Realm, Record, RecordQuery,
-    Removable, RemovableCount, Scope, SettledEffect, Spent, Standing, Store, StoreError, Window,
-    Within,
+    Removable, Scope, SettledEffect, Spent, Standing, Store, StoreError, Window, Within,
 };
 use callboard_protocol::{MemoryId, RosterId, RunId, Timestamp, hex};
 
@@ -391,11 +390,6 @@ impl Store for SqliteStore {
             gone
         };
         self.writer.write_then((), remove, forget).await
-    }
-
-    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
-        let removable = removable.clone();
-        self.readers.read(move |db| retention::count(db, &removable)).await
     }
 
     async fn spent(

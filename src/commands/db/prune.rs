@@ -7,8 +7,8 @@ use comfy_table::Cell;
 use serde_json::{Value, json};
 
 use callboard_engine::{
-    Clock as _, EndedRuns, Removable, RemovableCount, RetentionPolicy, Store, SystemClock,
-    Webhooks, remove_runs,
+    Clock as _, EndedRuns, Removable, RemovableCount, RetentionPolicy, Store, StoreError,
+    SystemClock, Webhooks, remove_runs,
 };
 use callboard_store::{PostgresStore, SqliteStore};
 
@@ -65,7 +65,11 @@ pub(super) async fn run(args: PruneArgs) -> Result<Exit, CommandError> {
         (Place::Folder(folder), false) => {
             let store = SqliteStore::open(&folder).map_err(|error| unopened(&folder, &error))?;
             let store = Arc::new(store);
-            let counts = prune(store.clone(), &removable, false).await;
+            let counts = async {
+                let counts = count(&removable, async |of| store.count_removable(of).await).await?;
+                prune(store.clone(), &removable, counts).await
+            };
+            let counts = counts.await;
             store.shutdown().await;
             counts?
         }
@@ -73,7 +77,11 @@ pub(super) async fn run(args: PruneArgs) -> Result<Exit, CommandError> {
             let folder = args.database.data_folder()?;
             let store = PostgresStore::connect(&address, seal_key(environment, &folder)).await;
             let store = Arc::new(store.map_err(|error| unconnected(&error))?);
-            let counts = prune(store.clone(), &removable, is_dry).await;
+            let counts = async {
+                let counts = count(&removable, async |of| store.count_removable(of).await).await?;
+                if is_dry { Ok(counts) } else { prune(store.clone(), &removable, counts).await }
+            };
+            let counts = counts.await;
             store.shutdown().await;
             counts?
         }
@@ -86,23 +94,33 @@ pub(super) async fn run(args: PruneArgs) -> Result<Exit, CommandError> {
     }
 }
 
+async fn count(
+    removable: &[(usize, Removable)],
+    of: impl AsyncFn(&Removable) -> Result<RemovableCount, StoreError>,
+) -> Result<Vec<RemovableCount>, CommandError> {
+    let mut counts = Vec::new();
+    for (_, removable) in removable {
+        counts.push(of(removable).await.map_err(unremoved)?);
+    }
+    Ok(counts)
+}
+
+/// Removes what was counted. No run is of two rules, so it does not matter that all were counted first.
 async fn prune(
     store: Arc<dyn Store>,
     removable: &[(usize, Removable)],
-    is_dry: bool,
+    mut counts: Vec<RemovableCount>,
 ) -> Result<Vec<RemovableCount>, CommandError> {
-    let failed = |error| CommandError::failed(format!("runs were not removed: {error}"));
     let webhooks = Webhooks::new(store.clone());
-    let mut counts = Vec::new();
-    for (_, removable) in removable {
-        let mut count = store.count_removable(removable).await.map_err(failed)?;
-        if !is_dry {
-            let gone = remove_runs(store.as_ref(), &webhooks, removable, || false).await;
-            count.runs = gone.map_err(failed)? as u64;
-        }
-        counts.push(count);
+    for ((_, removable), count) in removable.iter().zip(&mut counts) {
+        let gone = remove_runs(store.as_ref(), &webhooks, removable, || false).await;
+        count.runs = gone.map_err(unremoved)? as u64;
     }
     Ok(counts)
+}
+
+fn unremoved(error: StoreError) -> CommandError {
+    CommandError::failed(format!("runs were not removed: {error}"))
 }
 
 fn lines(

@@ -80,7 +80,8 @@ async fn events_that_come_together_are_sent_together() {
         .map(|piece| piece.lines().filter(|line| line.starts_with("id: ")).collect())
         .filter(|ids: &Vec<&str>| !ids.is_empty())
         .collect();
-    assert_eq!(with_rows, [vec!["id: 0", "id: 1", "id: 2", "id: 3"], vec!["id: 4"]]);
+    assert!(with_rows[0].starts_with(&["id: 0", "id: 1", "id: 2", "id: 3"]), "{with_rows:?}");
+    assert_eq!(with_rows.concat(), ["id: 0", "id: 1", "id: 2", "id: 3", "id: 4"]);
     assert!(pieces.last().unwrap().contains("event: done"), "{pieces:?}");
 }
 

@@ -4,7 +4,7 @@ use callboard_protocol::RunId;
 
 use super::{StoredRun, Tables, index};
 use crate::logs::LogPosition;
-use crate::retention::{EndedRuns, Removable, RemovableCount};
+use crate::retention::{EndedRuns, Removable};
 
 /// Whether a rule is about this run.
 fn fits(run: &StoredRun, of: &EndedRuns) -> bool {
@@ -30,13 +30,6 @@ impl Tables {
             self.records.remove_of(run);
         }
         gone
-    }
-
-    pub(super) fn count_removable(&self, removable: &Removable) -> RemovableCount {
-        let old = self.removable(removable, None);
-        let bytes =
-            |run: &&StoredRun| run.rows.iter().map(|row| row.payload.len() as u64).sum::<u64>();
-        RemovableCount { runs: old.len() as u64, bytes: old.iter().map(bytes).sum() }
     }
 
     /// The oldest first.

@@ -15,7 +15,7 @@ use crate::effects::{Begun, EffectClaim, EffectKey, SettledEffect};
 use crate::logs::{LogPosition, Window};
 use crate::memory::{CrowdedMemory, MemoryQuery, MemoryRecord};
 use crate::records::{DueRecords, Key, Kind, Record, RecordQuery, Within};
-use crate::retention::{Removable, RemovableCount};
+use crate::retention::Removable;
 use crate::roster::{Spent, USAGE};
 use crate::store::{
     Append, Batch, Chosen, Claim, ClaimRequest, Claimed, CounterChange, CounterQuery, Digest,
@@ -239,10 +239,6 @@ impl Store for InMemoryStore {
         limit: usize,
     ) -> Result<Vec<RunId>, StoreError> {
         Ok(self.tables().remove_ended(removable, read_until, limit))
-    }
-
-    async fn count_removable(&self, removable: &Removable) -> Result<RemovableCount, StoreError> {
-        Ok(self.tables().count_removable(removable))
     }
 
     async fn spent(

@@ -2,12 +2,15 @@
 
 use tokio_postgres::Row;
 
-use callboard_engine::{Census, Kind, Queue, QueuePlace, RunGroup, StoreError, WATCHED, Wakes};
+use callboard_engine::{
+    Census, Kind, Queue, QueuePlace, Removable, RemovableCount, RunGroup, StoreError, WATCHED,
+    Wakes,
+};
 use callboard_protocol::{InterruptKind, Tenant, Timestamp};
 
-use super::PostgresStore;
 use super::fault::Fault;
 use super::rows::{name, optional_name, status, time, unsigned, value};
+use super::{PostgresStore, retention};
 
 /// A run whose child has moved is due, whatever its own time is.
 const RUNS: &str = "SELECT status, coalesce(lease_until > $2, false) AS is_held,
@@ -40,6 +43,13 @@ impl PostgresStore {
             Ok((name(row, 0)?.into(), unsigned(row, 1)?))
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    /// How many runs would be removed by now, where readers of all logs have read everything.
+    pub async fn count_removable(&self, of: &Removable) -> Result<RemovableCount, StoreError> {
+        let session = self.inner.session().await?;
+        retention::prepare(&session).await?;
+        Ok(retention::count(&session, of).await?)
     }
 
     /// Leases are judged by the clock that only counts.

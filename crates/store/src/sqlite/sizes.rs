@@ -34,6 +34,12 @@ impl SqliteStore {
         Ok(Sizes { database: size(&path), log: size(&path.with_extension("db-wal")), free, tables })
     }
 
+    /// How many runs would be removed by now, where readers of all logs have read everything.
+    pub async fn count_removable(&self, of: &Removable) -> Result<RemovableCount, StoreError> {
+        let of = of.clone();
+        self.readers.read(move |db| retention::count(db, &of)).await
+    }
+
     /// How many runs each of these would remove, also beside a host that serves. Changes nothing.
     pub fn count_removable_in(
         folder: &Path,

@@ -3,7 +3,8 @@
 use anyhow::Context as _;
 use callboard_core::{Fork, Parent};
 use callboard_engine::{
-    Append, Batch, EndedRuns, Key, Kind, NewRun, RecordChange, Removable, Row, Store, StoreError,
+    Append, Batch, EndedRuns, Key, Kind, NewRun, RecordChange, Removable, RemovableCount, Row,
+    Store, StoreError,
 };
 use callboard_protocol::{ForkMode, RunId, RunStatus};
 
@@ -195,6 +196,20 @@ pub(crate) async fn a_record_goes_with_its_run_or_keeps_it(subject: Subject) -> 
     Ok(())
 }
 
+/// None for simulations, which no command asks.
+async fn counted(subject: &Subject, of: &Removable) -> anyhow::Result<Option<RemovableCount>> {
+    let gone = || anyhow::anyhow!("the store is closed");
+    Ok(match subject {
+        Subject::InMemory(_) => None,
+        Subject::Sqlite { store, .. } => {
+            Some(store.as_ref().ok_or_else(gone)?.count_removable(of).await?)
+        }
+        Subject::Postgres { store, .. } => {
+            Some(store.as_ref().ok_or_else(gone)?.count_removable(of).await?)
+        }
+    })
+}
+
 /// Rules by tenant, workflow, agent and status: a run that an earlier rule is about is none of a later one.
 pub(crate) async fn only_runs_of_a_rule_go(subject: Subject) -> anyhow::Result<()> {
     let store = subject.port()?;
@@ -217,7 +232,6 @@ pub(crate) async fn only_runs_of_a_rule_go(subject: Subject) -> anyhow::Result<(
         store.commit(Batch::of_append(Append { head, ..append(run, 0) })).await?;
     }
     newest(store).await?;
-    let gone = || anyhow::anyhow!("the store is closed");
     let every = EndedRuns::default();
     let removable = |of: &EndedRuns, except: &[EndedRuns]| Removable {
         before: at(LATER),
@@ -237,16 +251,7 @@ pub(crate) async fn only_runs_of_a_rule_go(subject: Subject) -> anyhow::Result<(
         (&every, vec![failed.clone(), of_agent.clone()], 1),
         (&failed, vec![every.clone()], 0),
     ] {
-        let removable = removable(of, &except);
-        let counted = match &subject {
-            Subject::InMemory(_) => continue,
-            Subject::Sqlite { store, .. } => {
-                store.as_ref().ok_or_else(gone)?.count_removable(&removable).await?
-            }
-            Subject::Postgres { store, .. } => {
-                store.as_ref().ok_or_else(gone)?.count_removable(&removable).await?
-            }
-        };
+        let Some(counted) = counted(&subject, &removable(of, &except)).await? else { break };
         assert_eq!(counted.runs, runs, "{of:?} {except:?}");
         assert_eq!(counted.bytes > 0, runs > 0, "{of:?} {except:?}");
     }

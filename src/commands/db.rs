@@ -39,7 +39,7 @@ enum DbCommand {
     Backup(backup::BackupArgs),
     /// Make a data folder from an archive
     Restore(restore::RestoreArgs),
-    /// Remove runs whose time is over by the rules of [retention], or show which those are
+    /// Remove runs whose time is over by the rules of retention, or show which those are
     Prune(prune::PruneArgs),
     /// Bring the schema to this version's
     Migrate(migrate::MigrateArgs),
